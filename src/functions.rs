@@ -11,6 +11,7 @@ mod interval;
 mod issued_elsewhere;
 mod lastval;
 mod layout;
+mod lives;
 mod nextval;
 mod partitions;
 mod place;

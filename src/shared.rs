@@ -56,6 +56,9 @@ pub struct Shared {
     pub clock_queue: WaitQueue,
     /// The number of the next [event](crate::durable::trace).
     pub next_event: AtomicU64,
+    /// The place of the last [life](crate::durable::trace::lives); 0 before this server has begun one. Written under the
+    /// lock of the mark.
+    pub last_life: AtomicU64,
     /// What is known of the mark. Written under the lock.
     pub mark: MarkState,
     /// What is wrong with the mark in WAL: SQLSTATE and [message and detail](crate::errors::sentences); empty if nothing
@@ -122,6 +125,7 @@ impl Shared {
             tick_queue: WaitQueue::new(),
             clock_queue: WaitQueue::new(),
             next_event: AtomicU64::new(next_event),
+            last_life: AtomicU64::new(0),
             mark: MarkState::default(),
             wal_failure: SharedText::new(),
             wal_warnings: Throttle::default(),

@@ -43,6 +43,57 @@ COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
 -- mutant: fleet-access
 REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
 
+CREATE TYPE snowflake_life AS (
+    life text, server text, is_own boolean, number bigint, system_identifier bigint, timeline bigint,
+    datacenter_id integer, worker_id integer, layout text, started timestamptz, reason text, begins_at timestamptz,
+    issued_until timestamptz, reserved_until timestamptz, state text, ended timestamptz, found_until timestamptz,
+    logged_until timestamptz);
+COMMENT ON TYPE snowflake_life IS 'row of snowflake_lives()';
+COMMENT ON COLUMN snowflake_life.life IS 'random number of the life';
+COMMENT ON COLUMN snowflake_life.server IS 'random number of its server';
+COMMENT ON COLUMN snowflake_life.is_own IS
+    'whether it is a life of this server, and not of the one that its data directory was copied from';
+COMMENT ON COLUMN snowflake_life.number IS 'counts the lives in a data directory, of which the last 512 are kept';
+COMMENT ON COLUMN snowflake_life.system_identifier IS 'as in pg_control_system()';
+COMMENT ON COLUMN snowflake_life.started IS 'what the clock of the server showed when the life began';
+COMMENT ON COLUMN snowflake_life.reason IS 'why its IDs began where they did';
+COMMENT ON COLUMN snowflake_life.begins_at IS 'none of its IDs is of an earlier time';
+COMMENT ON COLUMN snowflake_life.issued_until IS
+    'the time after that of the last ID that it is known to have issued; exact if it runs or was stopped';
+COMMENT ON COLUMN snowflake_life.reserved_until IS 'none of its IDs is of this time or a later one';
+COMMENT ON COLUMN snowflake_life.state IS
+    'running, stopped, crashed; "mark lost": crashed, and its mark was not found afterwards; "given away": its server went on with another worker or lease; unknown: only its own server knows';
+COMMENT ON COLUMN snowflake_life.ended IS 'what the clock of the server showed; NULL after a crash';
+COMMENT ON COLUMN snowflake_life.found_until IS
+    'the highest mark of this worker that the server found when the life began';
+COMMENT ON COLUMN snowflake_life.logged_until IS 'the highest mark that it wrote to WAL';
+
+CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'snowflake_lives_wrapper';
+COMMENT ON FUNCTION snowflake_lives() IS
+    'from when to when this server has issued IDs of which worker, a row for each of its lives: SELECT * FROM snowflake_lives()';
+
+CREATE TYPE snowflake_audit_finding AS (
+    result text, datacenter_id integer, worker_id integer, layout text, lives bigint, begins_at timestamptz,
+    until timestamptz, detail text);
+COMMENT ON TYPE snowflake_audit_finding IS 'row of snowflake_audit(conninfo)';
+COMMENT ON COLUMN snowflake_audit_finding.result IS
+    'no overlap; overlap: IDs can have been issued twice; possible overlap: only if a life used all that it had reserved; not seen: nobody can tell';
+COMMENT ON COLUMN snowflake_audit_finding.worker_id IS 'NULL in the first row, which is about all workers';
+COMMENT ON COLUMN snowflake_audit_finding.lives IS 'how many lives were compared';
+COMMENT ON COLUMN snowflake_audit_finding.begins_at IS
+    'the time of their first ID, or of the first one that can be there twice';
+COMMENT ON COLUMN snowflake_audit_finding.until IS 'all their IDs, or all that can be there twice, are before this time';
+COMMENT ON COLUMN snowflake_audit_finding.detail IS 'which lives overlap, and where their IDs are; or what could not be seen';
+
+-- Not for PUBLIC, as snowflake_check_fleet().
+CREATE FUNCTION snowflake_audit(conninfo text[] DEFAULT NULL) RETURNS SETOF snowflake_audit_finding
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_audit_wrapper';
+COMMENT ON FUNCTION snowflake_audit(text[]) IS
+    'whether two servers have issued the same IDs, by what they know of their lives: SELECT * FROM snowflake_audit(ARRAY[''host=pg-2 dbname=postgres'']); the first row is the answer';
+-- mutant: audit-access
+REVOKE ALL ON FUNCTION snowflake_audit(text[]) FROM PUBLIC;
+
 -- VOLATILE, since the server issues IDs meanwhile.
 CREATE FUNCTION snowflake_issued_elsewhere(id bigint) RETURNS boolean
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_issued_elsewhere_wrapper';

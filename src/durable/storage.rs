@@ -143,6 +143,6 @@ impl Storage for Disk {
     }
 
     fn tell(&self, events: &[Event]) {
-        trace::tell(events);
+        trace::tell_of_mark(events, self.layout);
     }
 }

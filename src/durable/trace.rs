@@ -13,6 +13,9 @@ use crate::postgres::clock;
 use crate::shared::shared;
 use crate::worker;
 use rustix::fs::OFlags;
+use snowflake_core::UnixMs;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::mark::lives::{self, LifeSpan, Lives, Teller};
 use snowflake_core::mark::trace::{Entry, Event, file};
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -23,7 +26,17 @@ use std::sync::{Mutex, PoisonError};
 const NAME: &str = "snowflake_pg.trace";
 
 /// The file that the postmaster has opened, which all other processes inherit.
-static FILE: Mutex<Option<File>> = Mutex::new(None);
+static FILE: Mutex<Option<Opened>> = Mutex::new(None);
+
+struct Opened {
+    file: File,
+    /// Its number.
+    server: u64,
+    /// The place of its last life when it was opened; 0 if there was none.
+    last_life: u64,
+    /// What this process has told of a life that is to begin.
+    lives: Lives,
+}
 
 /// Opens the file, and creates it if there is none. Returns the number of the next event. To be called in the
 /// postmaster, whenever shared memory is set up.
@@ -31,7 +44,7 @@ pub fn open() -> u64 {
     let mut file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     *file = None;
     let Ok((opened, boot, next)) = open_file() else { return 1 };
-    write(&opened, next, &[boot]);
+    write(&opened.file, next, &[boot]);
     *file = Some(opened);
     next + 1
 }
@@ -39,9 +52,52 @@ pub fn open() -> u64 {
 /// Tells of events, one right after the other.
 pub fn tell(events: &[Event]) {
     let file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(file) = file.as_ref() else { return };
-    let first = shared().next_event.fetch_add(events.len() as u64, Ordering::Relaxed);
-    write(file, first, events);
+    if let Some(Opened { file, .. }) = file.as_ref() {
+        let first = shared().next_event.fetch_add(events.len() as u64, Ordering::Relaxed);
+        write(file, first, events);
+    }
+}
+
+/// Tells of events of the mark, and writes what they say of lives of this server, whose IDs have this layout. Under the
+/// lock of the mark.
+pub fn tell_of_mark(events: &[Event], layout: Layout) {
+    tell(events);
+    if let Some(opened) = FILE.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        let at = clock::unix_ms();
+        events.iter().for_each(|&event| opened.follow(event, at, layout));
+    }
+}
+
+impl Opened {
+    fn follow(&mut self, event: Event, at: UnixMs, layout: Layout) {
+        let begun = shared().last_life.load(Ordering::Relaxed);
+        let last = if begun > 0 { begun } else { self.last_life };
+        let keeps_order = gucs::clock_regression().keeps_order();
+        let teller = Teller { server: self.server, layout, last, keeps_order, has_begun: begun > 0 };
+        let read = || read_life(&self.file, last).ok().flatten();
+        for life in self.lives.after(event, at, &teller, read).into_iter().flatten() {
+            let _ = self.file.write_all_at(&life.encode(), lives::offset(life.nth));
+            if life.nth > last {
+                shared().last_life.store(life.nth, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn read_life(file: &File, nth: u64) -> std::io::Result<Option<LifeSpan>> {
+    let mut bytes = [0; lives::LENGTH];
+    file.read_exact_at(&mut bytes, lives::offset(nth))?;
+    Ok(LifeSpan::decode(&bytes).filter(|life| life.nth == nth))
+}
+
+/// The lives in the file of this server, and the number of that file; `None` if it cannot be read.
+pub fn lives() -> Option<(u64, Vec<LifeSpan>)> {
+    let opened = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut bytes = vec![0; lives::FILE_LENGTH];
+    let Opened { file, server, .. } = opened.as_ref()?;
+    let length = usize::try_from(file.metadata().ok()?.len()).ok()?.min(lives::FILE_LENGTH);
+    file.read_exact_at(&mut bytes[..length], 0).ok()?;
+    Some((*server, lives::read(&bytes)))
 }
 
 fn write(file: &File, first: u64, events: &[Event]) {
@@ -53,7 +109,7 @@ fn write(file: &File, first: u64, events: &[Event]) {
 }
 
 /// The file, the event of its opening, and the number of that event.
-fn open_file() -> Result<(File, Event, u64), StateFileError> {
+fn open_file() -> Result<(Opened, Event, u64), StateFileError> {
     let path = StatePath::data_directory(&gucs::data_directory()).file(NAME);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -62,7 +118,7 @@ fn open_file() -> Result<(File, Event, u64), StateFileError> {
     let own = inode(&opened, "stat file", &path)?;
     let mut bytes = Vec::new();
     // Of a file that cannot be read, a new one is made.
-    let _ = (&opened).take(file::LENGTH as u64).read_to_end(&mut bytes);
+    let _ = (&opened).take(lives::FILE_LENGTH as u64).read_to_end(&mut bytes);
     let (server, copy_of) = match file::read_header(&bytes) {
         Some((number, inode)) if inode == own => (number, 0),
         known => {
@@ -77,5 +133,6 @@ fn open_file() -> Result<(File, Event, u64), StateFileError> {
     };
     let boot = Event::Boot { server, copy_of, is_standby: worker::starts_as_standby().into() };
     let last = file::entries(&bytes).last().map_or(0, |entry| entry.number);
-    Ok((opened, boot, last + 1))
+    let last_life = lives::read(&bytes).last().map_or(0, |life| life.nth);
+    Ok((Opened { file: opened, server, last_life, lives: Lives::default() }, boot, last + 1))
 }

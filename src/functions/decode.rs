@@ -1,6 +1,7 @@
 //! Decoding and composing IDs.
 
 use super::layout::{bits, layout_in_force, layout_named, outside};
+use super::lives;
 use super::row::{Column, Row, column};
 use super::time::{timestamptz, unix_ms};
 use crate::postgres::clock;
@@ -150,7 +151,8 @@ pub fn misfit_error(name: &str, misfit: &OutOfRange, layout: &Layout) -> ErrorRe
 /// The bits of an ID, grouped by field.
 #[pg_extern(sql = false)]
 fn snowflake_explain(id: i64) -> String {
-    explain(id, &layout_in_force())
+    let layout = layout_in_force();
+    explain(id, &layout) + &lives::of_id(id, &layout)
 }
 
 /// The bits of an ID of another layout, grouped by field.

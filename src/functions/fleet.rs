@@ -1,6 +1,7 @@
 //! Asks all servers of a fleet which they are, and says which of them could issue the same IDs.
 
 mod ask;
+mod audit;
 mod same_server;
 
 use super::argument::too_long;
@@ -39,7 +40,8 @@ struct Server {
 #[pg_extern(sql = false)]
 fn snowflake_check_fleet(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row> {
     // A fleet that nobody has asked would look sound.
-    let conninfo = conninfo.filter(|conninfo| !conninfo.is_empty()).unwrap_or_else(|| raise(nobody()));
+    let conninfo =
+        conninfo.filter(|conninfo| !conninfo.is_empty()).unwrap_or_else(|| raise(nobody("snowflake_check_fleet")));
     let (fleet, problems) = without_statement(|| check(&conninfo));
     let rows = problems.into_iter().enumerate();
     SetOfIterator::new(rows.map(move |(at, problems)| row(at, &problems, &fleet)))
@@ -60,7 +62,13 @@ fn without_statement<T>(act: impl FnOnce() -> T) -> T {
     outcome
 }
 
-fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
+/// The servers to ask, and whether they must ask for a password.
+struct Fleet {
+    targets: Vec<Target>,
+    needs_password: bool,
+}
+
+fn read_conninfo(conninfo: &Array<'_, &[u8]>) -> Fleet {
     let text = |text: Option<&[u8]>| text.map_or_else(|| raise(null()), to_utf8);
     let length = conninfo.iter().flatten().map(<[u8]>::len).sum::<usize>();
     if length > LONGEST_CONNINFO {
@@ -75,6 +83,11 @@ fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
     if needs_password && let Some(at) = targets.iter().position(|target| !target.has_password()) {
         raise(password_required(at + 1));
     }
+    Fleet { targets, needs_password }
+}
+
+fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
+    let Fleet { targets, needs_password } = read_conninfo(conninfo);
     let mut fleet = vec![Server { address: Some("this server".to_owned()), account: Ok(this_server()) }];
     for target in &targets {
         fleet.push(Server { address: target.address(), account: target.ask(needs_password) });
@@ -86,10 +99,11 @@ fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
     (fleet, problems)
 }
 
-fn nobody() -> ErrorReport {
+fn nobody(function: &str) -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "conninfo must name the servers to ask").set_hint(
-        "Give a connection string for each, as in SELECT * FROM snowflake_check_fleet(ARRAY['host=pg-2 \
-         dbname=postgres']).",
+        format!(
+            "Give a connection string for each, as in SELECT * FROM {function}(ARRAY['host=pg-2 dbname=postgres'])."
+        ),
     )
 }
 
@@ -147,6 +161,15 @@ fn row(at: usize, problems: &[Problem], fleet: &[Server]) -> Row {
     Row::new(columns)
 }
 
+/// What messages call the server with this number.
+fn server_name(at: usize, address: Option<&str>) -> String {
+    match (at, address) {
+        (0, _) => "this server".to_owned(),
+        (_, Some(address)) => format!("server {at} ({address})"),
+        (_, None) => format!("server {at}"),
+    }
+}
+
 /// What is wrong with a server by its state alone.
 fn of_state(state: &str, problems: &[Problem]) -> Option<String> {
     let has_primary = problems.iter().any(|problem| matches!(problem, Problem::Standby(_)));
@@ -163,11 +186,7 @@ fn of_state(state: &str, problems: &[Problem]) -> Option<String> {
 }
 
 fn text(problem: &Problem, fleet: &[Server]) -> String {
-    let name = |at: usize| match (at, &fleet[at].address) {
-        (0, _) => "this server".to_owned(),
-        (_, Some(address)) => format!("server {at} ({address})"),
-        (_, None) => format!("server {at}"),
-    };
+    let name = |at: usize| server_name(at, fleet[at].address.as_deref());
     match problem {
         Problem::SameWorker(others) => {
             let more = others.len().saturating_sub(NAMED);

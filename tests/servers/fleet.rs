@@ -2,6 +2,7 @@
 
 mod access;
 mod answers;
+mod audit;
 mod fixture;
 mod issued_elsewhere;
 mod open_files;

@@ -7,7 +7,6 @@
 mod grants;
 mod look;
 mod numbers;
-mod overlaps;
 mod server;
 mod steps;
 mod traces;
@@ -42,8 +41,6 @@ pub struct Findings {
     pub events: u64,
     /// Marks that were held to a grant of a registry.
     pub granted: u64,
-    /// Pairs of times in which two servers have issued IDs of one worker.
-    pub compared: u64,
     /// How often each row of the start table was found, by its number.
     pub rows: BTreeMap<u64, u64>,
     /// What was not as the server had left it, and how often.
@@ -61,7 +58,6 @@ impl Findings {
         self.untouched += other.untouched;
         self.events += other.events;
         self.granted += other.granted;
-        self.compared += other.compared;
         self.most_states = self.most_states.max(other.most_states);
         other.rows.iter().for_each(|(row, count)| *self.rows.entry(*row).or_default() += count);
         other.explained.iter().for_each(|(what, count)| *self.explained.entry(what).or_default() += count);
@@ -73,8 +69,7 @@ impl Findings {
 /// have done what the model cannot do.
 pub fn replay(traces: &[Trace], touch: Touch, world: World) -> Result<Findings, String> {
     let written = Written::new(traces);
-    let compared = if touch == Touch::Nothing { overlaps::compare(traces)? } else { 0 };
-    let mut findings = Findings { compared, ..Findings::default() };
+    let mut findings = Findings::default();
     for trace in traces {
         findings.servers += 1;
         if let Some(position) = trace.gap() {

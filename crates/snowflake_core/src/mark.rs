@@ -10,8 +10,10 @@
 //! [`reservation`] says how far ahead of the clock, and [`start_table`] where a server begins that finds a mark. What is
 //! kept is a [`record`] in a [`state_file`], a [`life`] in the data directory, and a [`wal_page`].
 
+pub mod audit;
 mod keeper;
 pub mod life;
+pub mod lives;
 pub mod record;
 pub mod reservation;
 mod start;
@@ -166,6 +168,7 @@ impl<'a, S: Storage> Mark<'a, S> {
             mark,
             limit: self.limit()?,
             wal_mark: self.wal_mark(),
+            jumps_to: self.jumps_to(needed()),
         }]);
         // mutant: extension-skips-wal
         self.log(identity.worker, mark)?;
@@ -232,6 +235,14 @@ impl<'a, S: Storage> Mark<'a, S> {
         let mark = layout.time_of(layout.first_tick_from(mark)).min(limit);
         // A grant can be lowered while a mark is written.
         if mark > next.needed && mark >= covered { Ok(mark) } else { Err(Refusal::LeaseEnded.into()) }
+    }
+
+    /// This tick, if those between the last ones and it are left out; else 0.
+    fn jumps_to(&self, tick: Tick) -> UnixMs {
+        let MarkSettings { layout, max_borrow_ms, borrows_ticks, .. } = self.settings;
+        let next = self.extension(layout.time_of(tick), 0);
+        let borrow_ms = if borrows_ticks { max_borrow_ms } else { 0 };
+        if reservation::jumps(self.state.extension(), next, borrow_ms) { next.needed } else { 0 }
     }
 
     /// The mark may not be above this time, which is the beginning of a tick.

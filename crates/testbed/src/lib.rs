@@ -67,6 +67,16 @@ use snowflake_core::mark::state_file;
 use std::fs;
 use std::path::Path;
 
+/// To be called by a test whose servers issue IDs twice on purpose: then the audit of their lives must find that.
+pub fn expect_duplicates() {
+    Traces::current().expect_duplicates();
+}
+
+/// To be called by a test whose servers can issue IDs twice, where the guarantees have an exception.
+pub fn allow_duplicates() {
+    Traces::current().allow_duplicates();
+}
+
 /// The layout of servers that have no other configured.
 pub fn default_layout() -> Layout {
     "flat".parse().expect("a preset")

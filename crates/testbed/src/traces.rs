@@ -15,6 +15,8 @@ pub struct Traces {
     files: Mutex<Vec<Vec<u8>>>,
     is_touched: AtomicBool,
     is_planted: AtomicBool,
+    has_duplicates: AtomicBool,
+    may_repeat: AtomicBool,
 }
 
 thread_local! {
@@ -62,6 +64,26 @@ impl Traces {
     /// WAL can have a mark that no server has written.
     pub(crate) fn plant(&self) {
         self.is_planted.store(true, Ordering::Relaxed);
+    }
+
+    /// Servers of the test issue IDs twice, which the audit of their lives must find.
+    pub(crate) fn expect_duplicates(&self) {
+        self.has_duplicates.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether servers of the test issue IDs twice.
+    pub fn has_duplicates(&self) -> bool {
+        self.has_duplicates.load(Ordering::Relaxed)
+    }
+
+    /// Servers of the test can issue IDs twice.
+    pub(crate) fn allow_duplicates(&self) {
+        self.may_repeat.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether servers of the test can issue IDs twice.
+    pub fn may_repeat(&self) -> bool {
+        self.may_repeat.load(Ordering::Relaxed)
     }
 
     /// The files.

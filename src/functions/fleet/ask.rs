@@ -5,6 +5,9 @@ use crate::postgres::failure::Failure;
 use crate::postgres::libpq::{self, Answer, Parameter};
 use crate::postgres::remote::Remote;
 use crate::postgres::server_encoding::shortened;
+use snowflake_core::id::layout::Layout;
+use snowflake_core::mark::audit::{Grant, Known, Life, State};
+use snowflake_core::mark::lives;
 use snowflake_core::server::fleet::{Clock, Member};
 use std::ffi::{CStr, CString};
 use std::str::FromStr;
@@ -105,11 +108,13 @@ impl Target {
     /// Asks the server which it is; an error is what has gone wrong.
     pub fn ask(&self, needs_password: bool) -> Result<Account, String> {
         let ask = || ask(&mut self.connect("snowflake_check_fleet", needs_password)?);
-        ask().map_err(|failure: Failure| {
-            // Messages of libpq have several lines.
-            let words: Vec<_> = failure.message.split_whitespace().collect();
-            shortened(&words.join(" "), LONGEST_ERROR)
-        })
+        ask().map_err(in_a_line)
+    }
+
+    /// Asks the server for the lives that it knows; an error is what has gone wrong.
+    pub fn ask_lives(&self, needs_password: bool) -> Result<Known, String> {
+        let ask = || ask_lives(&mut self.connect("snowflake_audit", needs_password)?);
+        ask().map_err(in_a_line)
     }
 
     /// A session with this name, which ends when it is dropped.
@@ -123,6 +128,12 @@ impl Target {
         let answer = query(&mut remote, SEES, &[Some(name.to_owned())]).ok()?;
         number::<u64>(&answer, c"sessions").map(|sessions| sessions > 0)
     }
+}
+
+/// Messages of libpq have several lines.
+fn in_a_line(failure: Failure) -> String {
+    let words: Vec<_> = failure.message.split_whitespace().collect();
+    shortened(&words.join(" "), LONGEST_ERROR)
 }
 
 /// Whether the host and the port look like an address. In a URL with an unescaped @ or / in its password, libpq finds a
@@ -147,7 +158,8 @@ fn query(remote: &mut Remote, query: &CStr, parameters: &[Option<String>]) -> Re
     remote.query(query, parameters, Instant::now() + ANSWERING)
 }
 
-fn ask(remote: &mut Remote) -> Result<Account, Failure> {
+/// The schema of the extension, quoted.
+fn schema(remote: &mut Remote) -> Result<String, Failure> {
     let extension = query(remote, EXTENSION, &[])?;
     let [version, schema] = [c"version", c"schema"].map(|column| extension.value(0, column));
     let Some(version) = version else {
@@ -159,6 +171,11 @@ fn ask(remote: &mut Remote) -> Result<Account, Failure> {
         let message = format!("extension snowflake_pg {version} has no snowflake_server()");
         return Err(Failure::local(message));
     };
+    Ok(schema)
+}
+
+fn ask(remote: &mut Remote) -> Result<Account, Failure> {
+    let schema = schema(remote)?;
     let identity = format!(
         "SELECT i.system_identifier, i.datacenter_id, i.worker_id, i.state, i.layout,
             i.in_recovery::pg_catalog.int4 AS in_recovery,
@@ -173,6 +190,88 @@ fn ask(remote: &mut Remote) -> Result<Account, Failure> {
     let answer = query(remote, &identity, &[])?;
     let half_trip_us = clock::microseconds(asked.elapsed()) / 2;
     read_answer(&answer, asked_us.saturating_add(half_trip_us), half_trip_us).ok_or_else(unexpected)
+}
+
+/// Whether the database has a registry, and whether it can be asked: whoever owns a view can have it do anything with the
+/// rights of its readers.
+// mutant: audit-registry-owner
+const REGISTRY: &CStr =
+    c"SELECT (o.rolsuper OR o.rolname OPERATOR(pg_catalog.=) CURRENT_USER)::pg_catalog.int4 AS is_safe
+    FROM pg_catalog.pg_class c
+    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+    JOIN pg_catalog.pg_roles o ON o.oid OPERATOR(pg_catalog.=) c.relowner
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'snowflake_registry' AND c.relname OPERATOR(pg_catalog.=) 'workers'";
+
+const GRANTS: &CStr = c"SELECT w.worker_id, w.system_identifier, w.server,
+        (EXTRACT(epoch FROM w.until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until
+    FROM snowflake_registry.workers AS w WHERE w.system_identifier IS NOT NULL LIMIT 100000";
+
+fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
+    let registry = query(remote, REGISTRY, &[])?;
+    if registry.rows() == 0 {
+        return Ok(Known { lives: lives_of(remote)?, ..Known::default() });
+    }
+    if number::<u8>(&registry, c"is_safe") != Some(1) {
+        let message = "the registry belongs neither to a superuser nor to the user of this connection";
+        return Err(Failure::local(message));
+    }
+    let answer = query(remote, GRANTS, &[])?;
+    let grant = |row| {
+        Some(Grant {
+            worker: answer.value(row, c"worker_id")?.parse().ok()?,
+            system_identifier: identifier(&answer.value(row, c"system_identifier")?)?,
+            server: shortened(&answer.value(row, c"server").unwrap_or_default(), LONGEST_TEXT),
+            until: answer.value(row, c"until")?.parse().ok()?,
+        })
+    };
+    let grants = (0..answer.rows()).map(grant).collect::<Option<_>>().ok_or_else(unexpected)?;
+    // A registry needs no extension.
+    let lives = if schema(remote).is_ok() { lives_of(remote)? } else { Vec::new() };
+    Ok(Known { lives, grants, clone_of: None })
+}
+
+/// PostgreSQL's system identifier, as a signed or an unsigned number.
+fn identifier(text: &str) -> Option<u64> {
+    text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()?.cast_unsigned()))
+}
+
+fn lives_of(remote: &mut Remote) -> Result<Vec<Life>, Failure> {
+    let schema = schema(remote)?;
+    let times = ["begins_at", "issued_until", "reserved_until", "found_until", "logged_until"]
+        .map(|time| format!("(EXTRACT(epoch FROM l.{time}) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS {time}"));
+    let lives = format!(
+        "SELECT l.life, l.server, l.system_identifier, l.is_own::pg_catalog.int4 AS is_own, l.number, l.layout, l.datacenter_id, l.worker_id,
+            l.reason, l.state, {} FROM {schema}.snowflake_lives() AS l LIMIT {}",
+        times.join(", "),
+        lives::ROOM
+    );
+    let lives = CString::new(lives).map_err(|_| unexpected())?;
+    let answer = query(remote, &lives, &[])?;
+    (0..answer.rows()).map(|row| read_life(&answer, row)).collect::<Option<_>>().ok_or_else(unexpected)
+}
+
+fn read_life(answer: &Answer, row: usize) -> Option<Life> {
+    let text = |column| answer.value(row, column);
+    let number = |column| text(column)?.parse::<u64>().ok();
+    let random = |column| u64::from_str_radix(&text(column)?, 16).ok();
+    let layout: Layout = text(c"layout")?.parse().ok()?;
+    let (datacenter, worker) = (number(c"datacenter_id").unwrap_or(0), number(c"worker_id")?);
+    Some(Life {
+        number: random(c"life")?,
+        server: random(c"server")?,
+        system_identifier: identifier(&text(c"system_identifier")?)?,
+        is_own: number(c"is_own")? != 0,
+        nth: number(c"number")?,
+        worker: layout.flatten(datacenter, worker),
+        layout: layout.flat(),
+        reason: shortened(&text(c"reason")?, LONGEST_TEXT),
+        begins: number(c"begins_at")?,
+        issued: number(c"issued_until")?,
+        reserved: number(c"reserved_until")?,
+        state: State::of(&text(c"state")?),
+        found: number(c"found_until").unwrap_or(0),
+        logged: number(c"logged_until").unwrap_or(0),
+    })
 }
 
 fn unexpected() -> Failure {

@@ -168,7 +168,7 @@ impl Steps {
 
     /// A running server wants another mark.
     pub fn extends(&self, state: &State, event: Event) -> Vec<State> {
-        let Event::Extends { issued, mark, limit, wal_mark } = event else { return Vec::new() };
+        let Event::Extends { issued, mark, limit, wal_mark, .. } = event else { return Vec::new() };
         if !(issued..=limit).contains(&mark) {
             return Vec::new();
         }

@@ -24,7 +24,7 @@ fn leased(begins: u64, issued: u64) -> Vec<Event> {
         Event::Recorded { revision: 1, life: 9, previous_life: 0, mark, logged: mark, others: 0 },
         Event::Born { number: 9, revision: 0, wal_mark: mark, worker: 3 },
         Event::Used { mark },
-        Event::Extends { issued, mark: mark + 500, limit, wal_mark: WAL_MARK },
+        Event::Extends { issued, mark: mark + 500, limit, wal_mark: WAL_MARK, jumps_to: 0 },
         Event::Logged { worker: 3, mark: mark + 500, counts: mark + 500 },
     ]
 }
@@ -73,7 +73,7 @@ fn no_mark_passes_the_grant() {
     let again = [
         Event::Recorded { revision: 2, life: 9, previous_life: 0, mark: 7_500, logged: 7_500, others: 0 },
         Event::Used { mark: 7_500 },
-        Event::Extends { issued: 5_200, mark: 7_600, limit: 7_600, wal_mark: WAL_MARK },
+        Event::Extends { issued: 5_200, mark: 7_600, limit: 7_600, wal_mark: WAL_MARK, jumps_to: 0 },
     ];
     events.extend(&again[..2]);
     assert_eq!(deviation(&[trace(1, &events)]), "");
@@ -95,14 +95,4 @@ fn a_start_needs_the_grant_that_it_goes_by() {
     assert!(!granted(Event::Granted { worker, begins: 5_001, until }), "a later beginning");
     assert!(!granted(Event::Granted { worker, begins, until: until - 1 }), "an earlier end");
     assert!(!granted(Event::GrantEnds { until }), "none");
-}
-
-#[test]
-fn two_servers_of_a_cluster_do_not_issue_ids_of_one_worker_at_the_same_time() {
-    let first = trace(1, &leased(5_000, 5_100));
-    let second = |file, begins| trace(file, &leased(begins, begins + 100));
-    assert_eq!(deviation(&[first.clone(), second(2, 5_100)]), "");
-    assert!(deviation(&[first.clone(), second(2, 5_099)]).contains("at the same time"));
-    assert_eq!(deviation(&[first.clone(), second(1, 5_099)]), "", "copies of a file");
-    assert!(replay(&[first, second(2, 5_099)], Touch::Files, World::ALONE).is_ok(), "somebody has done that");
 }

@@ -48,6 +48,17 @@ pub fn step_ms(last: Extension, next: Extension, now: UnixMs, reserve_ahead_ms: 
     longer.max(LEAST_STEP_MS)
 }
 
+/// The least step of a clock that counts as a jump, in milliseconds: a clock is also adjusted by running faster.
+const LEAST_JUMP_MS: u64 = 2000;
+
+/// Whether timestamps have gone ahead faster than a monotonic clock from one extension to the next, and by more than may be
+/// borrowed: the clock was set ahead, or somebody has had IDs begin later. None is issued between the last ones before the
+/// jump and the one that needs the extension, unless the clock is set back before the first ID after it.
+pub fn jumps(last: Extension, next: Extension, borrow_ms: u64) -> bool {
+    let passed = next.at.saturating_sub(last.at);
+    next.needed.saturating_sub(last.needed) > passed.saturating_add(borrow_ms).saturating_add(LEAST_JUMP_MS)
+}
+
 /// How far ahead to reserve, after the last two writes of the mark took this long (in milliseconds).
 ///
 /// If a disk takes longer than `reserve_ahead`, the clock overtakes each mark before it is on disk. Then more is
@@ -148,6 +159,18 @@ mod tests {
             mark = next_mark(now, mark.max(now), 0, reserve_ahead, LEAST_STEP_MS);
             assert!(mark - now <= reserve_ahead, "{} ms ahead after crash {crash}", mark - now);
         }
+    }
+
+    #[test]
+    fn timestamps_jump_if_the_clock_has_not_gone_on_by_as_much() {
+        let jumps = |passed: u64, used: u64, borrow_ms| {
+            let last = Extension { at: 1000, needed: 50_000, step_ms: 50 };
+            jumps(last, Extension { at: 1000 + passed, needed: 50_000 + used, step_ms: 0 }, borrow_ms)
+        };
+        assert!(!jumps(1000, 1000, 0), "the clock's pace");
+        assert!(!jumps(3_600_000, 3_600_000, 0), "an idle hour");
+        assert!(!jumps(1000, 3000, 0) && jumps(1000, 3001, 0), "a clock that was set ahead");
+        assert!(!jumps(1000, 7000, 5000) && jumps(1000, 8001, 5000), "where ticks are borrowed");
     }
 
     #[test]

@@ -84,8 +84,9 @@ events! {
     /// A start goes on to write its first mark, which may not be above `limit`. `wal_mark` is the place of the setting in
     /// [`WalMark`](super::WalMark).
     8 Starts { first, mark, limit, wal_mark }
-    /// A running server goes on to write a further mark. Every timestamp that was issued is below `issued`.
-    9 Extends { issued, mark, limit, wal_mark }
+    /// A running server goes on to write a further mark. Every timestamp that was issued is below `issued`. `jumps_to` is
+    /// the timestamp that is needed if it is [far](super::reservation::jumps) from the last one, or 0.
+    9 Extends { issued, mark, limit, wal_mark, jumps_to }
     /// A mark was flushed to WAL, where `counts` is the worker's mark now.
     10 Logged { worker, mark, counts }
     /// A worker was flushed to WAL as one that issues IDs without marks there.

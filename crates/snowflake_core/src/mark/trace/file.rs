@@ -6,7 +6,8 @@
 //!   │ "SNOWTRAC"    │version│ room, │ number of the │ inode of this │ its birth,    │   integers are
 //!   │               │   1   │ 4096  │ file          │ file          │ Unix ns, or 0 │   little-endian
 //!   └───────────────┴───────┴───────┴───────────────┴───────────────┴───────────────┘
-//!     64 bytes in all; then events of 64 bytes, of which event n is the (n mod room)th
+//!     64 bytes in all; then events of 64 bytes, of which event n is the (n mod room)th;
+//!     then the last 512 lives, of 256 bytes each
 //! ```
 //!
 //! The file names itself, as a [life](crate::mark::life) does: a copy continues with a number of its own.
@@ -24,8 +25,8 @@ pub const HEADER: usize = 64;
 /// years of one that is idle.
 pub const ROOM: usize = 4096;
 
-/// The greatest length of the file in bytes.
-pub const LENGTH: usize = HEADER + ROOM * EVENT;
+/// Where the events end. What [lives](crate::mark::lives) there are is behind them.
+pub const EVENTS_END: usize = HEADER + ROOM * EVENT;
 
 /// The header of a file with this number and this inode.
 pub fn header(number: u64, inode: Inode) -> [u8; HEADER] {
@@ -51,7 +52,7 @@ pub fn offset(number: u64) -> u64 {
 
 /// The events of a file, in their order.
 pub fn entries(bytes: &[u8]) -> Vec<Entry> {
-    let (events, _) = bytes.get(HEADER..).unwrap_or_default().as_chunks();
+    let (events, _) = bytes.get(HEADER..bytes.len().min(EVENTS_END)).unwrap_or_default().as_chunks();
     let mut entries: Vec<_> = events.iter().filter_map(Entry::decode).collect();
     entries.sort_unstable_by_key(|entry| entry.number);
     entries
@@ -66,7 +67,7 @@ mod tests {
     fn a_file_that_has_turned_has_its_last_events_in_their_order() {
         let inode = Inode { number: 1, born_ns: 2 };
         let mut bytes = header(7, inode).to_vec();
-        bytes.resize(LENGTH, 0);
+        bytes.resize(EVENTS_END, 0);
         let last = ROOM as u64 + 10;
         for number in 1..=last {
             let (at, event) = (number * 10, Event::Used { mark: number });
