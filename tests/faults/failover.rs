@@ -1,7 +1,8 @@
 //! A standby takes over: from a primary that is dead, or only seems to be.
 
 use super::nodes::{
-    IDS, START_MARGIN_MS, assert_above, assert_only_errors, crash, lead_ms, some_ids, some_ids_without_errors, start,
+    IDS, START_MARGIN_MS, assert_above, assert_only_errors, crash, ids_after_start_margin, lead_ms, some_ids,
+    some_ids_without_errors, start,
 };
 use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
@@ -226,28 +227,38 @@ fn standby_with_a_right_clock(primary: fn() -> Cluster, rounds: usize) -> Eviden
     evidence.crashes(2 * rounds)
 }
 
-/// Both standbys know the same mark, which is ahead of the clock.
+/// Both standbys know the same mark, which is ahead of the clock, and further if somebody has had IDs begin later.
 fn second_failover(rounds: usize) -> Evidence {
-    let evidence = in_rounds(rounds, |all| {
-        let mut primary = start(Cluster::builder().worker(1).with_defaults().set("snowflake_pg.reserve_ahead", "4s"));
-        let standbys = [(), ()].map(|()| Cluster::builder().standby_of(&primary));
-        let old = Load::start(&primary, 2, IDS);
-        old.wait_for_ids();
-        sleep(Duration::from_millis(300));
-        primary.kill_all();
-        let [first, second] = standbys.map(|mut standby| {
-            assert!(primary.mark() > real_time(), "the row shows nothing");
-            standby.promote();
-            let ids = some_ids_without_errors(&standby);
-            standby.kill_all();
-            ids
-        });
-        assert_above(&second, &first);
-        let lead = lead_ms(&first, 0).max(lead_ms(&second, 0));
-        together(all, [old.finish(), first, second]);
-        lead
+    let evidence = in_rounds(2 * rounds, {
+        let mut is_advanced = false;
+        move |all| {
+            is_advanced = !is_advanced;
+            let mut primary =
+                start(Cluster::builder().worker(1).with_defaults().set("snowflake_pg.reserve_ahead", "4s"));
+            let standbys = [(), ()].map(|()| Cluster::builder().standby_of(&primary));
+            let old = Load::start(&primary, 2, IDS);
+            old.wait_for_ids();
+            sleep(Duration::from_millis(300));
+            if is_advanced {
+                let later = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '6 s'))";
+                primary.connect().batch_execute(later).expect("an advance");
+                standbys.iter().for_each(|standby| standby.wait_for_commits_of(&primary));
+            }
+            primary.kill_all();
+            let [first, second] = standbys.map(|mut standby| {
+                assert!(is_advanced || primary.mark() > real_time(), "the row shows nothing");
+                standby.promote();
+                let ids = ids_after_start_margin(&standby);
+                standby.kill_all();
+                ids
+            });
+            assert_above(&second, &first);
+            let lead = lead_ms(&first, 0).max(lead_ms(&second, 0));
+            together(all, [old.finish(), first, second]);
+            lead
+        }
     });
-    evidence.crashes(2 * rounds)
+    evidence.crashes(4 * rounds)
 }
 
 fn split_brain(rounds: usize) -> Evidence {

@@ -1,6 +1,6 @@
 //! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::mark::start_table) decides.
 
-use super::{Mark, Refusal, Storage};
+use super::{Mark, MarkSettings, Refusal, Storage};
 use crate::id::layout::Layout;
 use crate::mark::life::LastLife;
 use crate::mark::record::{OtherMarks, Record};
@@ -111,8 +111,9 @@ impl<S: Storage> Mark<'_, S> {
         if logged > 0 && wal.mark == Some(logged) {
             wal.mark = Some(previous).filter(|&mark| mark > 0);
         }
-        let (start_margin_ms, was_standby) = (self.settings.start_margin_ms, self.storage.was_standby());
-        Ok(StartContext { now, start_margin_ms, wal: Some(wal), was_standby, last_life, lease })
+        let MarkSettings { start_margin_ms, max_borrow_ms: lead_ms, .. } = self.settings;
+        let was_standby = self.storage.was_standby();
+        Ok(StartContext { now, start_margin_ms, lead_ms, wal: Some(wal), was_standby, last_life, lease })
     }
 
     /// Under the lock: the lowest grant that a server needs if it gives the rest of its lease back, and at most the

@@ -30,6 +30,7 @@ impl<S: Storage> Mark<'_, S> {
         let context = StartContext {
             now: now(record.as_ref()),
             start_margin_ms: self.settings.start_margin_ms,
+            lead_ms: self.settings.max_borrow_ms,
             wal: None,
             was_standby: self.storage.was_standby(),
             last_life,
@@ -46,8 +47,15 @@ impl StoredMark {
         let layout = "flat".parse().expect("a preset");
         let directory = crate::server::identity::Inode { number: 1, born_ns: 1 };
         let identity = Identity { system_identifier: 1, timeline: 1, directory, worker: 0, layout };
-        let context =
-            StartContext { now: 0, start_margin_ms: 0, wal: None, was_standby: false, last_life: None, lease: None };
+        let context = StartContext {
+            now: 0,
+            start_margin_ms: 0,
+            lead_ms: 0,
+            wal: None,
+            was_standby: false,
+            last_life: None,
+            lease: None,
+        };
         Self { identity, record: None, is_damaged: false, context }
     }
 

@@ -9,8 +9,15 @@ use crate::mark::life::Life;
 use crate::server::identity::Inode;
 
 const NOW: UnixMs = 1_800_000_000_000;
-const CONTEXT: StartContext =
-    StartContext { now: NOW, start_margin_ms: 2000, wal: None, was_standby: false, last_life: None, lease: None };
+const CONTEXT: StartContext = StartContext {
+    now: NOW,
+    start_margin_ms: 2000,
+    lead_ms: 2000,
+    wal: None,
+    was_standby: false,
+    last_life: None,
+    lease: None,
+};
 const MARK: UnixMs = NOW - 5000;
 const LOGGED: UnixMs = MARK + 1000;
 const PAST_THE_MARGIN: UnixMs = NOW + 2000;
