@@ -47,7 +47,7 @@ CREATE TYPE snowflake_life AS (
     life text, server text, is_own boolean, number bigint, system_identifier bigint, timeline bigint,
     datacenter_id integer, worker_id integer, layout text, started timestamptz, reason text, begins_at timestamptz,
     issued_until timestamptz, reserved_until timestamptz, state text, ended timestamptz, found_until timestamptz,
-    logged_until timestamptz);
+    logged_until timestamptz, follows text, jumped timestamptz);
 COMMENT ON TYPE snowflake_life IS 'row of snowflake_lives()';
 COMMENT ON COLUMN snowflake_life.life IS 'random number of the life';
 COMMENT ON COLUMN snowflake_life.server IS 'random number of its server';
@@ -56,17 +56,22 @@ COMMENT ON COLUMN snowflake_life.is_own IS
 COMMENT ON COLUMN snowflake_life.number IS 'counts the lives in a data directory, of which the last 512 are kept';
 COMMENT ON COLUMN snowflake_life.system_identifier IS 'as in pg_control_system()';
 COMMENT ON COLUMN snowflake_life.started IS 'what the clock of the server showed when the life began';
-COMMENT ON COLUMN snowflake_life.reason IS 'why its IDs began where they did';
+COMMENT ON COLUMN snowflake_life.reason IS
+    'why its IDs began where they did: restart, promotion or recovery, no mark, mark in WAL, lease, other worker, and others';
 COMMENT ON COLUMN snowflake_life.begins_at IS 'none of its IDs is of an earlier time';
 COMMENT ON COLUMN snowflake_life.issued_until IS
-    'the time after that of the last ID that it is known to have issued; exact if it runs or was stopped';
-COMMENT ON COLUMN snowflake_life.reserved_until IS 'none of its IDs is of this time or a later one';
+    'it is known to have issued IDs of all times up to here, as calls wanted them';
+COMMENT ON COLUMN snowflake_life.reserved_until IS
+    'none of its IDs is of this time or a later one; if it runs or was stopped, the end of the last one';
 COMMENT ON COLUMN snowflake_life.state IS
     'running, stopped, crashed; "mark lost": crashed, and its mark was not found afterwards; "given away": its server went on with another worker or lease; unknown: only its own server knows';
 COMMENT ON COLUMN snowflake_life.ended IS 'what the clock of the server showed; NULL after a crash';
 COMMENT ON COLUMN snowflake_life.found_until IS
     'the highest mark of this worker that the server found when the life began';
 COMMENT ON COLUMN snowflake_life.logged_until IS 'the highest mark that it wrote to WAL';
+COMMENT ON COLUMN snowflake_life.follows IS 'the life whose mark the server found when this one began';
+COMMENT ON COLUMN snowflake_life.jumped IS
+    'when its time jumped ahead first, as after a step of the clock; it may have left out times after that';
 
 CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'snowflake_lives_wrapper';
@@ -78,7 +83,7 @@ CREATE TYPE snowflake_audit_finding AS (
     until timestamptz, detail text);
 COMMENT ON TYPE snowflake_audit_finding IS 'row of snowflake_audit(conninfo)';
 COMMENT ON COLUMN snowflake_audit_finding.result IS
-    'no overlap; overlap: IDs can have been issued twice; possible overlap: only if a life used all that it had reserved; not seen: nobody can tell';
+    'no overlap; overlap: IDs can have been issued twice; possible overlap: only if a life used all that it had reserved; not seen: these servers cannot tell';
 COMMENT ON COLUMN snowflake_audit_finding.worker_id IS 'NULL in the first row, which is about all workers';
 COMMENT ON COLUMN snowflake_audit_finding.lives IS 'how many lives were compared';
 COMMENT ON COLUMN snowflake_audit_finding.begins_at IS

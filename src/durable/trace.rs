@@ -72,8 +72,7 @@ impl Opened {
     fn follow(&mut self, event: Event, at: UnixMs, layout: Layout) {
         let begun = shared().last_life.load(Ordering::Relaxed);
         let last = if begun > 0 { begun } else { self.last_life };
-        let keeps_order = gucs::clock_regression().keeps_order();
-        let teller = Teller { server: self.server, layout, last, keeps_order, has_begun: begun > 0 };
+        let teller = Teller { server: self.server, layout, last, has_begun: begun > 0 };
         let read = || read_life(&self.file, last).ok().flatten();
         for life in self.lives.after(event, at, &teller, read).into_iter().flatten() {
             let _ = self.file.write_all_at(&life.encode(), lives::offset(life.nth));

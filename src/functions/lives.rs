@@ -7,6 +7,7 @@ use crate::durable::trace;
 use crate::errors::IssueError;
 use crate::postgres::report::{error_report, raise};
 use crate::shared::{Shared, shared};
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::lives::LifeSpan;
@@ -22,26 +23,36 @@ pub struct Known {
     is_running: bool,
 }
 
-/// The lives that this server knows, in their order.
-pub fn known() -> Vec<Known> {
+/// The lives that this server knows, in their order. An error if that of the present life cannot be read.
+pub fn known() -> Result<Vec<Known>, ErrorReport> {
     if !preload::is_done() {
         IssueError::NotPreloaded.raise();
     }
-    read().unwrap_or_else(|| raise(unreadable()))
+    read().ok_or_else(unreadable)
 }
 
 fn read() -> Option<Vec<Known>> {
     let Shared { generator, last_life, .. } = shared();
     // Before the file: a life that begins meanwhile counts as one that does not run yet.
     let running = if generator.is_started() { last_life.load(Ordering::Relaxed) } else { 0 };
-    let (server, lives) = trace::lives()?;
+    // A life that is being written can be read half.
+    let (server, lives) = (0..READS).find_map(|_| trace::lives().filter(|(_, lives)| is_whole(lives, running)))?;
     let known = |life: LifeSpan| {
         let is_running = life.nth == running;
-        let issued = shared().last_timestamp(&life.layout) + life.layout.tick_ms();
-        let life = if is_running { life.with_issued(issued) } else { life };
+        let until = shared().last_timestamp(&life.layout).saturating_add(life.layout.tick_ms());
+        let life = if is_running { life.until(until.max(life.first)) } else { life };
         Known { is_own: life.server == server, is_running, life }
     };
     Some(lives.into_iter().map(known).collect())
+}
+
+/// How often the file is read, if a life is missing.
+const READS: usize = 3;
+
+/// Whether none is missing between the first and the last, and the present one is there.
+fn is_whole(lives: &[LifeSpan], running: u64) -> bool {
+    let is_next = |pair: &[LifeSpan]| pair[1].nth == pair[0].nth + 1;
+    lives.windows(2).all(is_next) && (running == 0 || lives.last().is_some_and(|last| last.nth >= running))
 }
 
 /// A line for each life that can have issued this ID: one, unless it was issued twice.
@@ -64,8 +75,8 @@ pub fn of_id(id: i64, layout: &Layout) -> String {
     lines.collect()
 }
 
-fn unreadable() -> pgrx::pg_sys::panic::ErrorReport {
-    error_report(PgSqlErrorCode::ERRCODE_IO_ERROR, "could not read file \"snowflake_pg.trace\"")
+fn unreadable() -> ErrorReport {
+    error_report(PgSqlErrorCode::ERRCODE_IO_ERROR, "could not read the lives in file \"snowflake_pg.trace\"")
 }
 
 impl Known {
@@ -78,7 +89,7 @@ impl Known {
 /// A row for each life.
 #[pg_extern(sql = false)]
 fn snowflake_lives() -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(known().into_iter().map(row))
+    SetOfIterator::new(known().unwrap_or_else(|error| raise(error)).into_iter().map(row))
 }
 
 fn row(known: Known) -> Row {
@@ -106,6 +117,8 @@ fn row(known: Known) -> Row {
         ("ended", column(time(life.ended_at))),
         ("found_until", column(time(life.found))),
         ("logged_until", column(time(life.logged))),
+        ("follows", column(Some(format!("{:016x}", life.follows)).filter(|_| life.follows > 0))),
+        ("jumped", column(time(life.jumped_at))),
     ])
 }
 

@@ -36,7 +36,7 @@ const EXTENSION: &CStr = c"SELECT pg_catalog.current_database() AS database, e.e
              AND d.objid OPERATOR(pg_catalog.=) p.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'
              AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
              AND d.refobjid OPERATOR(pg_catalog.=) e.oid
-         WHERE p.proname OPERATOR(pg_catalog.=) 'snowflake_server' AND p.pronargs OPERATOR(pg_catalog.=) 0
+         WHERE p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND p.pronargs OPERATOR(pg_catalog.=) 0
         ) AS schema
     FROM (SELECT) AS this LEFT JOIN pg_catalog.pg_extension e ON e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'";
 
@@ -158,9 +158,9 @@ fn query(remote: &mut Remote, query: &CStr, parameters: &[Option<String>]) -> Re
     remote.query(query, parameters, Instant::now() + ANSWERING)
 }
 
-/// The schema of the extension, quoted.
-fn schema(remote: &mut Remote) -> Result<String, Failure> {
-    let extension = query(remote, EXTENSION, &[])?;
+/// The schema of the extension, quoted. An error if this function does not belong to the extension there.
+fn schema(remote: &mut Remote, function: &str) -> Result<String, Failure> {
+    let extension = query(remote, EXTENSION, &[Some(function.to_owned())])?;
     let [version, schema] = [c"version", c"schema"].map(|column| extension.value(0, column));
     let Some(version) = version else {
         let database = shortened(&extension.value(0, c"database").unwrap_or_default(), LONGEST_TEXT);
@@ -168,14 +168,14 @@ fn schema(remote: &mut Remote) -> Result<String, Failure> {
     };
     let Some(schema) = schema else {
         let version = shortened(&version, LONGEST_TEXT);
-        let message = format!("extension snowflake_pg {version} has no snowflake_server()");
+        let message = format!("extension snowflake_pg {version} has no {function}()");
         return Err(Failure::local(message));
     };
     Ok(schema)
 }
 
 fn ask(remote: &mut Remote) -> Result<Account, Failure> {
-    let schema = schema(remote)?;
+    let schema = schema(remote, "snowflake_server")?;
     let identity = format!(
         "SELECT i.system_identifier, i.datacenter_id, i.worker_id, i.state, i.layout,
             i.in_recovery::pg_catalog.int4 AS in_recovery,
@@ -202,9 +202,15 @@ const REGISTRY: &CStr =
     JOIN pg_catalog.pg_roles o ON o.oid OPERATOR(pg_catalog.=) c.relowner
     WHERE n.nspname OPERATOR(pg_catalog.=) 'snowflake_registry' AND c.relname OPERATOR(pg_catalog.=) 'workers'";
 
+/// The function that is asked for lives.
+const LIVES: &str = "snowflake_lives";
+
+/// More leases than any layout has workers for are no answer.
+const MOST_GRANTS: usize = 1 << 20;
+
 const GRANTS: &CStr = c"SELECT w.worker_id, w.system_identifier, w.server,
         (EXTRACT(epoch FROM w.until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until
-    FROM snowflake_registry.workers AS w WHERE w.system_identifier IS NOT NULL LIMIT 100000";
+    FROM snowflake_registry.workers AS w WHERE w.system_identifier IS NOT NULL";
 
 fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
     let registry = query(remote, REGISTRY, &[])?;
@@ -216,6 +222,9 @@ fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
         return Err(Failure::local(message));
     }
     let answer = query(remote, GRANTS, &[])?;
+    if answer.rows() > MOST_GRANTS {
+        return Err(unexpected());
+    }
     let grant = |row| {
         Some(Grant {
             worker: answer.value(row, c"worker_id")?.parse().ok()?,
@@ -226,7 +235,7 @@ fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
     };
     let grants = (0..answer.rows()).map(grant).collect::<Option<_>>().ok_or_else(unexpected)?;
     // A registry needs no extension.
-    let lives = if schema(remote).is_ok() { lives_of(remote)? } else { Vec::new() };
+    let lives = if schema(remote, LIVES).is_ok() { lives_of(remote)? } else { Vec::new() };
     Ok(Known { lives, grants, clone_of: None })
 }
 
@@ -236,17 +245,20 @@ fn identifier(text: &str) -> Option<u64> {
 }
 
 fn lives_of(remote: &mut Remote) -> Result<Vec<Life>, Failure> {
-    let schema = schema(remote)?;
+    let schema = schema(remote, LIVES)?;
     let times = ["begins_at", "issued_until", "reserved_until", "found_until", "logged_until"]
         .map(|time| format!("(EXTRACT(epoch FROM l.{time}) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS {time}"));
     let lives = format!(
         "SELECT l.life, l.server, l.system_identifier, l.is_own::pg_catalog.int4 AS is_own, l.number, l.layout, l.datacenter_id, l.worker_id,
-            l.reason, l.state, {} FROM {schema}.snowflake_lives() AS l LIMIT {}",
+            l.reason, l.follows, l.state, {} FROM {schema}.snowflake_lives() AS l LIMIT {}",
         times.join(", "),
         lives::ROOM
     );
     let lives = CString::new(lives).map_err(|_| unexpected())?;
     let answer = query(remote, &lives, &[])?;
+    if answer.rows() > lives::ROOM {
+        return Err(unexpected());
+    }
     (0..answer.rows()).map(|row| read_life(&answer, row)).collect::<Option<_>>().ok_or_else(unexpected)
 }
 
@@ -256,7 +268,7 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
     let random = |column| u64::from_str_radix(&text(column)?, 16).ok();
     let layout: Layout = text(c"layout")?.parse().ok()?;
     let (datacenter, worker) = (number(c"datacenter_id").unwrap_or(0), number(c"worker_id")?);
-    Some(Life {
+    let life = Life {
         number: random(c"life")?,
         server: random(c"server")?,
         system_identifier: identifier(&text(c"system_identifier")?)?,
@@ -271,7 +283,13 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
         state: State::of(&text(c"state")?),
         found: number(c"found_until").unwrap_or(0),
         logged: number(c"logged_until").unwrap_or(0),
-    })
+        follows: random(c"follows").unwrap_or(0),
+    };
+    // In an answer of any other kind there could be anything.
+    let is_ordered = life.begins <= life.issued && life.issued <= life.reserved;
+    let is_within = life.begins >= layout.time_of(0) && life.reserved <= layout.end();
+    (is_ordered && is_within && layout.workers().contains(&worker) && layout.datacenters().contains(&datacenter))
+        .then_some(life)
 }
 
 fn unexpected() -> Failure {

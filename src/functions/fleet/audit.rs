@@ -12,9 +12,7 @@ use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::audit::{Finding, Grant, Known, Life, Told, audit};
 use snowflake_core::{UnixMs, display_time};
-
-/// Overlaps that are shown: if a server was cloned and has run for long, each start adds one.
-const MOST_OVERLAPS: usize = 100;
+use std::collections::BTreeSet;
 
 /// A row for the fleet, one for each worker and each overlap, and one for everything that could not be seen.
 #[pg_extern(sql = false)]
@@ -23,8 +21,7 @@ fn snowflake_audit(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static,
     let (names, told) = without_statement(|| {
         let Fleet { targets, needs_password } = read_conninfo(&conninfo);
         let mut names = vec!["this server".to_owned()];
-        let lives = lives::known().iter().map(of_this_server).collect();
-        let mut told: Vec<Told> = vec![Ok(Known { lives, ..Known::default() })];
+        let mut told: Vec<Told> = vec![this_server()];
         for (at, target) in (1..).zip(&targets) {
             names.push(server_name(at, target.address().as_deref()));
             told.push(target.ask_lives(needs_password));
@@ -33,110 +30,127 @@ fn snowflake_audit(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static,
         (names, told)
     });
     let findings = audit(&told);
-    let rows: Vec<_> = std::iter::once(summary(&findings, &told))
-        .chain(
-            findings
-                .iter()
-                .filter(|finding| is_overlap(finding))
-                .take(MOST_OVERLAPS)
-                .map(|finding| row(finding, &names)),
-        )
-        .chain(findings.iter().filter(|finding| !is_overlap(finding)).map(|finding| row(finding, &names)))
-        .collect();
-    SetOfIterator::new(rows)
+    let rows = std::iter::once(summary(&findings, &told)).chain(findings.iter().map(|finding| row(finding, &names)));
+    SetOfIterator::new(rows.collect::<Vec<_>>())
 }
 
-fn of_this_server(known: &lives::Known) -> Life {
-    Life::new(&known.life, known.is_own, known.state())
+fn this_server() -> Told {
+    let lives = lives::known().map_err(|error| error.message().to_owned())?;
+    let lives = lives.iter().map(|known| Life::new(&known.life, known.is_own, known.state())).collect();
+    Ok(Known { lives, ..Known::default() })
 }
 
-/// Finds servers that run beside each other and take themselves for the same one.
+/// Finds servers that run one life beside each other.
 fn find_clones(told: &mut [Told], targets: &[Target], needs_password: bool) {
     for at in 1..told.len() {
-        let number = |at: usize| told[at].as_ref().ok().and_then(Known::server);
-        let is_clone = |earlier: &usize| {
-            number(at).is_some() && number(*earlier) == number(at)
-                // mutant: audit-clone
-                && !same_server::is_same(*earlier, at, targets, needs_password)
+        let running = |at: usize| told[at].as_ref().ok().and_then(Known::running);
+        let other = |earlier: usize| {
+            let is_same = same_server::is_same(earlier, at, targets, needs_password);
+            // mutant: audit-clone
+            (is_same != Some(true)).then_some((earlier, is_same.is_some()))
         };
-        let clone_of = (0..at).find(is_clone);
+        let Some(life) = running(at) else { continue };
+        let clone_of = (0..at).filter(|&earlier| running(earlier) == Some(life)).find_map(other);
         if let Ok(known) = &mut told[at] {
             known.clone_of = clone_of;
         }
     }
 }
 
-fn is_overlap(finding: &Finding) -> bool {
-    matches!(finding, Finding::Overlap { .. } | Finding::Cloned { .. })
-}
-
 /// The answer in a row. Never "no overlap" if something could not be seen.
 fn summary(findings: &[Finding], told: &[Told]) -> Row {
     let count = |is: fn(&Finding) -> bool| findings.iter().filter(|finding| is(finding)).count();
-    let certain =
-        count(|finding| matches!(finding, Finding::Overlap { is_certain: true, .. } | Finding::Cloned { .. }));
-    let possible = count(is_overlap) - certain;
-    let workers = count(|finding| matches!(finding, Finding::Apart { .. }));
-    let unseen = findings.len() - certain - possible - workers;
-    let result = match (certain, possible, unseen) {
-        (0, 0, 0) => "no overlap",
-        (0, 0, _) => "not seen",
-        (0, ..) => "possible overlap",
-        _ => "overlap",
-    };
+    let certain = count(|finding| result(finding) == OVERLAP);
+    let possible = count(|finding| result(finding) == POSSIBLE_OVERLAP);
+    let unseen = count(|finding| result(finding) == NOT_SEEN);
     let lives = told.iter().flatten().flat_map(|known| &known.lives).filter(|life| life.is_own);
-    let begins = lives.clone().map(|life| life.begins).min();
+    let answer = match (certain, possible, unseen) {
+        (0, 0, 0) if lives.clone().next().is_some() => NO_OVERLAP,
+        (0, 0, _) => NOT_SEEN,
+        (0, ..) => POSSIBLE_OVERLAP,
+        _ => OVERLAP,
+    };
+    let workers: BTreeSet<_> = lives.clone().map(|life| life.worker).collect();
     let asked = told.iter().filter(|told| told.is_ok()).count();
-    let mut detail = format!("{} lives of {asked} servers", lives.count());
-    for (number, what) in [(certain, "overlaps"), (possible, "possible overlaps"), (unseen, "things could not be seen")]
-    {
-        if number > 0 || what == "overlaps" {
-            detail.push_str(&format!(", {} {what}", if number == 0 { "no".to_owned() } else { number.to_string() }));
-        }
+    let number = |number: usize, what: &str| match number {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    };
+    let mut detail = vec![number(asked, "server"), number(workers.len(), "worker"), number(certain, "overlap")];
+    if possible > 0 {
+        detail.push(number(possible, "possible overlap"));
     }
-    Row::new([("result", column(result)), ("begins_at", column(begins.map(timestamptz))), ("detail", column(detail))])
+    if unseen > 0 {
+        detail.push(format!("{} not seen", number(unseen, "thing")));
+    }
+    Row::new([
+        ("result", column(answer)),
+        ("lives", column(i64::try_from(lives.clone().count()).ok())),
+        ("begins_at", column(lives.clone().map(|life| life.begins).min().map(timestamptz))),
+        ("until", column(lives.map(|life| life.reserved).max().map(timestamptz))),
+        ("detail", column(detail.join(", "))),
+    ])
+}
+
+const NO_OVERLAP: &str = "no overlap";
+const POSSIBLE_OVERLAP: &str = "possible overlap";
+const OVERLAP: &str = "overlap";
+const NOT_SEEN: &str = "not seen";
+
+fn result(finding: &Finding) -> &'static str {
+    match finding {
+        Finding::Apart { .. } => NO_OVERLAP,
+        Finding::Overlap { is_certain: true, .. } | Finding::Cloned { is_certain: true, .. } => OVERLAP,
+        Finding::Overlap { .. } | Finding::Cloned { .. } | Finding::More => POSSIBLE_OVERLAP,
+        _ => NOT_SEEN,
+    }
 }
 
 fn row(finding: &Finding, names: &[String]) -> Row {
     match finding {
         &Finding::Apart { worker, layout, lives, begins, until } => {
-            let mut columns = of_worker("no overlap", &layout, worker);
+            let mut columns = of_worker(NO_OVERLAP, &layout, worker);
             columns.push(("lives", column(i64::try_from(lives).ok())));
             columns.extend(span(begins, until));
             Row::new(columns)
         }
-        Finding::Overlap { one, other, begins, until, is_certain } => {
+        Finding::Overlap { one, other, begins, until, .. } => {
             let Life { layout, worker, .. } = one.1;
-            let mut columns = of_worker(if *is_certain { "overlap" } else { "possible overlap" }, &layout, worker);
+            let mut columns = of_worker(result(finding), &layout, worker);
             columns.extend(span(*begins, *until));
             let [first, last] = [layout.first_tick_from(*begins), layout.first_tick_from(*until)];
-            let [lowest, highest] = [layout.min_id(first), layout.min_id(last) - 1];
+            let [lowest, highest] = [layout.min_id(first), layout.min_id(last).saturating_sub(1)];
             let [one, other] = [one, other].map(|life| describe(&life.1, &names[life.0]));
             columns.push(("lives", column(2_i64)));
             columns
                 .push(("detail", column(format!("{one} and {other}: IDs of this worker from {lowest} to {highest}"))));
             Row::new(columns)
         }
-        &Finding::Cloned { one, other } => Row::new([
-            ("result", column("overlap")),
-            (
-                "detail",
-                column(format!(
-                    "{} runs beside {}, and takes itself for the same server: one is a clone of the other",
-                    names[other], names[one]
-                )),
-            ),
-        ]),
+        &Finding::Cloned { one, other, is_certain } => {
+            let text =
+                if is_certain { "runs the same life as" } else { "runs the same life as, or is the same server as," };
+            let text = format!("{} {text} {}: one is a clone of the other", names[other], names[one]);
+            Row::new([("result", column(result(finding))), ("detail", column(text))])
+        }
+        Finding::More => {
+            let text = "there are more overlaps than are shown";
+            Row::new([("result", column(result(finding))), ("detail", column(text))])
+        }
+        Finding::Missing { at, after } => {
+            unseen(&format!("{} lacks lives after {}", names[*at], display_time(*after)), None)
+        }
         Finding::Silent { at, why } => unseen(&format!("{} has not told: {why}", names[*at]), None),
         Finding::Forgotten { at, before } => {
             unseen(&format!("{} keeps no lives before {}", names[*at], display_time(*before)), None)
         }
         Finding::NotAsked { at, life } => {
-            let Life { number, server, reserved, .. } = &**life;
-            let until = display_time(*reserved);
+            let Life { number, server, system_identifier, reserved, .. } = &**life;
             let text = format!(
-                "server {server:016x} was not asked: {} has a copy of what it had told, and knows life {number:016x} until {until}",
-                names[*at]
+                "server {server:016x} (system identifier {system_identifier}) was not asked: {} is a copy of it, or was \
+                 moved, and knows its life {number:016x} until {}",
+                names[*at],
+                display_time(*reserved)
             );
             unseen(&text, Some(life))
         }
@@ -145,9 +159,9 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             unseen(&text, Some(life))
         }
         Finding::Predecessor { at, life } => {
-            let until = display_time(life.found);
+            let until = display_time(life.found.max(life.begins));
             let text = format!(
-                "a life that none of these servers has told of may have issued IDs until {until}: {} found its mark",
+                "IDs of this worker until {until} may be of a life that none of these servers has told of: {} found its mark",
                 describe(life, &names[*at])
             );
             unseen(&text, Some(life))

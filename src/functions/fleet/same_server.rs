@@ -13,7 +13,9 @@ use std::ffi::CString;
 pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
     for at in 0..fleet.len() {
         let is_same = |earlier: &usize| {
-            may_be_same(&fleet[*earlier], &fleet[at]) && is_same(*earlier, at, targets, needs_password)
+            may_be_same(&fleet[*earlier], &fleet[at])
+                // mutant: fleet-clone
+                && is_same(*earlier, at, targets, needs_password) != Some(false)
         };
         let server = (0..at).find(is_same).map_or(at, |earlier| number(&fleet[earlier]));
         if let Ok(account) = &mut fleet[at].account {
@@ -22,20 +24,18 @@ pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
     }
 }
 
-/// Whether two entries of a fleet lead to the same running server, as far as it tells. Targets do not include this server,
+/// Whether two entries of a fleet lead to the same running server; `None` if it does not tell. Targets do not include this server,
 /// which is entry 0.
-pub fn is_same(earlier: usize, at: usize, targets: &[Target], needs_password: bool) -> bool {
+pub fn is_same(earlier: usize, at: usize, targets: &[Target], needs_password: bool) -> Option<bool> {
     let name = format!("snowflake_check_fleet {:016x}", life_file::new_number());
     let other = &targets[at - 1];
-    let seen = match earlier.checked_sub(1) {
+    match earlier.checked_sub(1) {
         None => as_session(&name, || other.sees(&name, needs_password)),
         Some(earlier) => {
             let session = targets[earlier].session(&name, needs_password);
             session.and_then(|_session| other.sees(&name, needs_password))
         }
-    };
-    // mutant: fleet-clone
-    seen != Some(false)
+    }
 }
 
 fn number(server: &Server) -> usize {

@@ -2,8 +2,6 @@
 
 use super::fixture::{conninfo, member, start};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::time::UNIX_EPOCH;
 use testbed::postgres::Client;
 use testbed::{Cluster, Load, Registry, Report, Signal, error, expect_duplicates, sleep_past, test, value};
 
@@ -75,7 +73,7 @@ fn a_fleet_in_which_nothing_has_repeated_is_told_so() {
     ids(&one);
     let (results, details) = audit(&one, &[&two]);
     assert_eq!(results, ["no overlap"; 3], "{details}");
-    assert_eq!(details, "3 lives of 2 servers, no overlaps");
+    assert_eq!(details, "2 servers, 2 workers, no overlaps");
 }
 
 /// A copy with the worker of its original, which somebody has accepted.
@@ -154,25 +152,66 @@ fn the_registry_of_a_fleet_says_which_servers_were_not_asked() {
     assert!(details.contains("belongs neither to a superuser"), "{details}");
 }
 
-/// A clone of a machine has the files of its original, and so the inodes by which a server knows its own.
+/// By the life that it runs, and the session that only it sees.
 #[test]
-fn the_audit_finds_a_clone_that_takes_itself_for_its_original() {
-    let original = start(member(7));
-    ids(&original);
-    let mut clone = Cluster::builder().backup_of(&original);
-    let path = clone.data().join("snowflake_pg.trace");
-    let mut bytes = fs::read(&path).expect("a trace");
-    let about = fs::metadata(&path).expect("a file");
-    let born = about.created().expect("a birth").duration_since(UNIX_EPOCH).expect("a time");
-    bytes[24..32].copy_from_slice(&about.ino().to_le_bytes());
-    bytes[32..40].copy_from_slice(&u64::try_from(born.as_nanos()).expect("a time").to_le_bytes());
-    fs::write(&path, bytes).expect("own file");
-    clone.start();
-    clone.connect().batch_execute("SELECT snowflake_accept_mark()").expect("a mark");
-    ids(&clone);
-    let (results, details) = audit(&original, &[&clone]);
-    assert_eq!(results[0], "overlap", "{details}");
-    assert!(details.contains("takes itself for the same server"), "{details}");
-    let (results, details) = audit(&original, &[&original, &original]);
-    assert_eq!(results[0], "no overlap", "a server that is listed twice: {details}");
+fn a_server_that_is_listed_twice_is_no_clone_of_itself() {
+    let server = start(member(7));
+    ids(&server);
+    let (results, details) = audit(&server, &[&server, &server]);
+    assert_eq!(results, ["no overlap"; 2], "{details}");
+}
+
+/// Whoever may create functions beside an extension that lacks this one must not be asked in its place.
+#[test]
+fn an_audit_calls_no_function_that_does_not_belong_to_the_extension() {
+    let [one, two] = [7, 8].map(|worker| start(member(worker)));
+    [&one, &two].map(ids);
+    let impostor = "ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_lives(); DROP FUNCTION snowflake_lives();
+        CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory; SET ROLE mallory;
+        CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life LANGUAGE sql AS
+            'SELECT (NULL::snowflake_life).* WHERE false'";
+    two.connect().batch_execute(impostor).expect("a function");
+    let (results, details) = audit(&one, &[&two]);
+    assert_eq!(results[0], "not seen", "{details}");
+    assert!(details.contains("has no snowflake_lives()"), "{details}");
+}
+
+/// Nobody can tell what the lives were that were in it.
+#[test]
+fn a_server_whose_lives_were_removed_or_put_back_has_not_been_seen() {
+    let mut server = start(member(7));
+    ids(&server);
+    server.stop(Signal::INT);
+    let trace = server.data().join("snowflake_pg.trace");
+    let old = fs::read(&trace).expect("a trace");
+    for put_back in [true, false] {
+        server.start();
+        ids(&server);
+        server.stop(Signal::INT);
+        if put_back { fs::write(&trace, &old) } else { fs::remove_file(&trace) }.expect("own file");
+        server.start();
+        ids(&server);
+        let (results, details) = audit(&server, &[&server]);
+        assert_eq!(results[0], "not seen", "{details}");
+        assert!(details.contains("may be of a life that none of these servers has told of"), "{details}");
+        server.stop(Signal::INT);
+    }
+}
+
+/// Without marks in WAL, only its word that accepts the mark says what the lost primary has issued.
+#[test]
+fn a_standby_that_was_accepted_without_marks_in_wal_has_not_seen_its_primary() {
+    let mut primary = start(member(7).with_defaults().set("snowflake_pg.wal_mark", "off"));
+    let mut standby = Cluster::builder().standby_of(&primary);
+    ids(&primary);
+    primary.kill_all();
+    standby.promote();
+    standby.connect().batch_execute("SELECT snowflake_accept_mark()").expect("a mark");
+    ids(&standby);
+    for _ in 0..2 {
+        let (results, details) = audit(&standby, &[&standby]);
+        assert_eq!(results[0], "not seen", "{details}");
+        standby.restart(Signal::INT);
+        ids(&standby);
+    }
 }

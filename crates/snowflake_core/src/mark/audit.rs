@@ -27,7 +27,7 @@ pub struct Life {
     pub reason: String,
     /// No timestamp is below this.
     pub begins: UnixMs,
-    /// Timestamps up to here are known to have been issued.
+    /// Timestamps right up to here were issued.
     pub issued: UnixMs,
     /// No timestamp is at or above this.
     pub reserved: UnixMs,
@@ -37,6 +37,8 @@ pub struct Life {
     pub found: UnixMs,
     /// The highest mark that it wrote to WAL; 0 if none.
     pub logged: UnixMs,
+    /// The number of the life whose record its server found; 0 if none.
+    pub follows: u64,
 }
 
 impl Life {
@@ -57,6 +59,7 @@ impl Life {
             state: State::of(word),
             found: life.found,
             logged: life.logged,
+            follows: life.follows,
         }
     }
 }
@@ -64,10 +67,10 @@ impl Life {
 /// How a life ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs, or was stopped: what it has issued is known exactly.
-    Exact,
+    /// It has not.
+    Running,
     /// All that it has issued is below its mark.
-    Bounded,
+    Ended,
     /// It may have issued more than its server knows.
     Unknown,
 }
@@ -76,8 +79,8 @@ impl State {
     /// What a word of `snowflake_lives()` says.
     pub fn of(word: &str) -> Self {
         match word {
-            "running" | "stopped" => Self::Exact,
-            "crashed" | "given away" | "jumped" => Self::Bounded,
+            "running" => Self::Running,
+            "stopped" | "crashed" | "given away" => Self::Ended,
             _ => Self::Unknown,
         }
     }
@@ -103,14 +106,15 @@ pub struct Known {
     pub lives: Vec<Life>,
     /// The leases, if it has a registry.
     pub grants: Vec<Grant>,
-    /// Another server of the list that runs beside this one and has its number.
-    pub clone_of: Option<usize>,
+    /// A server before it in the list that runs the same life, and whether that is certainly another one.
+    pub clone_of: Option<(usize, bool)>,
 }
 
 impl Known {
-    /// The number of the server, if it has told of a life of its own.
-    pub fn server(&self) -> Option<u64> {
-        self.lives.iter().find(|life| life.is_own).map(|life| life.server)
+    /// The life that the server runs, and the number of the server.
+    pub fn running(&self) -> Option<(u64, u64)> {
+        let running = self.lives.iter().find(|life| life.is_own && life.state == State::Running);
+        running.map(|life| (life.server, life.number))
     }
 }
 
@@ -125,13 +129,16 @@ pub enum Finding {
     Apart { worker: Worker, layout: Layout, lives: usize, begins: UnixMs, until: UnixMs },
     /// Two lives of a worker have issued IDs of this span of time, or can have done so.
     Overlap { one: Box<(usize, Life)>, other: Box<(usize, Life)>, begins: UnixMs, until: UnixMs, is_certain: bool },
-    /// Two servers take themselves for the same one: the machine was cloned, or put back to an earlier time and resumed.
-    Cloned { one: usize, other: usize },
+    /// Two servers run one life: the machine was cloned, or put back to an earlier time and resumed. If that is not certain,
+    /// they may be one that is listed twice.
+    Cloned { one: usize, other: usize, is_certain: bool },
     /// A server has not told.
     Silent { at: usize, why: String },
     /// A data directory has had more lives than it keeps: those before this time are not known.
     Forgotten { at: usize, before: UnixMs },
-    /// A life was seen until then by a server that is a copy of its own, which was not asked.
+    /// Lives of a data directory are missing.
+    Missing { at: usize, after: UnixMs },
+    /// This is the last that a copy knows of a server that was not asked.
     NotAsked { at: usize, life: Box<Life> },
     /// The mark of a life was lost: it can have issued more.
     MarkLost { at: usize, life: Box<Life> },
@@ -142,111 +149,167 @@ pub enum Finding {
     Leased { at: usize, grant: Box<Grant> },
     /// Lives in another layout than most were not compared with the rest.
     OtherLayout { layout: Layout, lives: usize },
+    /// There are more overlaps than are shown.
+    More,
 }
+
+/// The most overlaps that are shown: if two servers had one worker for long, each start adds one.
+const MOST_OVERLAPS: usize = 100;
 
 /// What the lives of a fleet say. First the spans of all workers, then what overlaps, then what could not be seen.
 pub fn audit(fleet: &[Told]) -> Vec<Finding> {
     let known = best_known(fleet);
+    let numbers: BTreeSet<_> = known.iter().map(|(_, life)| life.number).collect();
     let mut workers: BTreeMap<(String, Worker), Vec<&(usize, Life)>> = BTreeMap::new();
     for life in &known {
         workers.entry((life.1.layout.to_string(), life.1.worker)).or_default().push(life);
     }
-    let (mut apart, mut overlaps, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut apart, mut overlaps, mut unseen) = (Vec::new(), continued_twice(fleet, &known), Vec::new());
     for lives in workers.values_mut() {
         lives.sort_by_key(|(_, life)| (life.begins, life.reserved));
-        let found = overlaps_of(lives);
-        let (first, until) = (lives[0].1.begins, lives.iter().map(|(_, life)| end(life)).max().unwrap_or(0));
+        let found = overlaps_of(lives, MOST_OVERLAPS);
+        let (first, until) = (lives[0].1.begins, lives.iter().map(|(_, life)| life.reserved).max().unwrap_or(0));
         if found.is_empty() {
             let (worker, layout) = (lives[0].1.worker, lives[0].1.layout);
             apart.push(Finding::Apart { worker, layout, lives: lives.len(), begins: first, until });
         }
         overlaps.extend(found);
-        unseen.extend(lives.iter().filter_map(|(at, life)| unseen_of(*at, life, lives)));
+        unseen.extend(lives.iter().filter_map(|(at, life)| unseen_of(*at, life, lives, &numbers)));
+    }
+    if overlaps.len() > MOST_OVERLAPS {
+        overlaps.truncate(MOST_OVERLAPS);
+        overlaps.push(Finding::More);
     }
     for (at, told) in fleet.iter().enumerate() {
         match told {
             Err(why) => unseen.push(Finding::Silent { at, why: why.clone() }),
-            Ok(Known { lives, grants, clone_of }) => {
-                overlaps.extend(clone_of.map(|one| Finding::Cloned { one, other: at }));
-                let is_seen = |grant: &Grant| {
-                    known.iter().any(|(_, life)| {
-                        (life.worker, life.system_identifier) == (grant.worker, grant.system_identifier)
-                    })
-                };
-                let missing = grants.iter().filter(|grant| !is_seen(grant));
-                unseen.extend(missing.map(|grant| Finding::Leased { at, grant: Box::new(grant.clone()) }));
-                if let Some(first) = lives.iter().min_by_key(|life| life.nth).filter(|life| life.nth > 1) {
-                    unseen.push(Finding::Forgotten { at, before: first.begins });
-                }
+            Ok(server) => {
+                let cloned = |(one, is_certain)| Finding::Cloned { one, other: at, is_certain };
+                overlaps.extend(server.clone_of.map(cloned));
+                unseen.extend(unseen_by(at, server, &known));
             }
         }
     }
-    let layouts: BTreeSet<_> = known.iter().map(|(_, life)| life.layout.to_string()).collect();
-    if layouts.len() > 1 {
-        let of = |layout: &String| known.iter().filter(|(_, life)| life.layout.to_string() == *layout).count();
-        let most = layouts.iter().max_by_key(|layout| of(layout));
-        for (layout, lives) in layouts.iter().filter(|layout| Some(*layout) != most).map(|layout| (layout, of(layout)))
-        {
-            if let Ok(layout) = layout.parse() {
-                unseen.push(Finding::OtherLayout { layout, lives });
-            }
-        }
-    }
+    unseen.extend(not_asked(fleet));
+    unseen.extend(other_layouts(&known));
     apart.into_iter().chain(overlaps).chain(unseen).collect()
 }
 
 /// Each life once, as the one that knows most of it tells: its own server, or else the latest copy.
 fn best_known(fleet: &[Told]) -> Vec<(usize, Life)> {
-    let mut best: BTreeMap<(u64, u64, u64), (usize, &Life)> = BTreeMap::new();
-    for (at, known) in fleet.iter().enumerate().filter_map(|(at, told)| Some((at, told.as_ref().ok()?))) {
-        for life in &known.lives {
-            let entry = best.entry((life.server, life.number, life.nth)).or_insert((at, life));
-            if (life.is_own, life.reserved) > (entry.1.is_own, entry.1.reserved) {
-                *entry = (at, life);
-            }
+    let mut best: BTreeMap<(u64, u64), (usize, &Life)> = BTreeMap::new();
+    for (at, life) in all_told(fleet) {
+        let entry = best.entry((life.server, life.number)).or_insert((at, life));
+        if (life.is_own, life.reserved) > (entry.1.is_own, entry.1.reserved) {
+            *entry = (at, life);
         }
     }
     best.into_values().map(|(at, life)| (at, life.clone())).collect()
 }
 
-/// Where a life ends, as far as is known.
-fn end(life: &Life) -> UnixMs {
-    if life.state == State::Exact { life.issued } else { life.reserved }
+fn all_told(fleet: &[Told]) -> impl Iterator<Item = (usize, &Life)> {
+    let known = fleet.iter().enumerate().filter_map(|(at, told)| Some((at, told.as_ref().ok()?)));
+    known.flat_map(|(at, known)| known.lives.iter().map(move |life| (at, life)))
 }
 
-/// Each pair of lives of a worker that can have issued the same timestamps.
-fn overlaps_of(lives: &[&(usize, Life)]) -> Vec<Finding> {
+/// Lives that have ended, and of which a copy knows more than their own server does: they have gone on elsewhere.
+fn continued_twice(fleet: &[Told], known: &[(usize, Life)]) -> Vec<Finding> {
+    let twice = |(at, copy): (usize, &Life)| {
+        let is_of = |(_, own): &&(usize, Life)| (own.server, own.number) == (copy.server, copy.number);
+        let own = known.iter().find(is_of)?;
+        let is_ended = own.1.is_own && own.1.state == State::Ended;
+        (is_ended && copy.issued > own.1.reserved).then(|| Finding::Overlap {
+            begins: own.1.reserved,
+            until: copy.issued,
+            is_certain: true,
+            one: Box::new(own.clone()),
+            other: Box::new((at, copy.clone())),
+        })
+    };
+    all_told(fleet).filter(|(_, life)| !life.is_own).filter_map(twice).collect()
+}
+
+/// Pairs of lives of a worker that can have issued the same timestamps; one more than these if there are more.
+fn overlaps_of(lives: &[&(usize, Life)], most: usize) -> Vec<Finding> {
     let mut found = Vec::new();
     for (position, one) in lives.iter().enumerate() {
-        for other in lives[position + 1..].iter().take_while(|other| other.1.begins < end(&one.1)) {
-            let (begins, until) = (other.1.begins, end(&one.1).min(end(&other.1)));
-            if begins < until && one.1.number != other.1.number {
-                let certain = one.1.issued.min(other.1.issued);
-                let is_certain = begins < certain;
-                let until = if is_certain { certain } else { until };
-                let [one, other] = [one, other].map(|life| Box::new((*life).clone()));
-                found.push(Finding::Overlap { one, other, begins, until, is_certain });
+        for other in lives[position + 1..].iter().take_while(|other| other.1.begins < one.1.reserved) {
+            let (begins, until) = (other.1.begins, one.1.reserved.min(other.1.reserved));
+            if begins >= until || found.len() > most {
+                continue;
             }
+            let certain = one.1.issued.min(other.1.issued);
+            let is_certain = begins < certain;
+            let until = if is_certain { certain } else { until };
+            let [one, other] = [one, other].map(|life| Box::new((*life).clone()));
+            found.push(Finding::Overlap { one, other, begins, until, is_certain });
         }
     }
     found
 }
 
 /// What is not known around a life.
-fn unseen_of(at: usize, life: &Life, lives: &[&(usize, Life)]) -> Option<Finding> {
-    let boxed = Box::new(life.clone());
-    let writes = |other: &Life| other.reserved.max(other.logged);
-    let follows_itself = ["restart", "jump"].contains(&life.reason.as_str());
-    let is_explained = lives.iter().any(|(_, other)| other.number != life.number && writes(other) >= life.found);
-    if life.state == State::Unknown && !life.is_own {
-        Some(Finding::NotAsked { at, life: boxed })
-    } else if life.state == State::Unknown {
-        Some(Finding::MarkLost { at, life: boxed })
-    } else if !follows_itself && life.found > 0 && !is_explained {
-        Some(Finding::Predecessor { at, life: boxed })
+fn unseen_of(at: usize, life: &Life, lives: &[&(usize, Life)], numbers: &BTreeSet<u64>) -> Option<Finding> {
+    let boxed = || Box::new(life.clone());
+    let earlier = || lives.iter().map(|(_, other)| other).filter(|other| other.begins < life.begins);
+    let has_written = |other: &Life| other.begins < life.found && other.reserved.max(other.logged) >= life.found;
+    let is_after_known = match (life.follows, life.reason.as_str()) {
+        // The record that it found is its own.
+        (1.., "restart") => numbers.contains(&life.follows),
+        (follows, _) if follows > 0 && !numbers.contains(&follows) => false,
+        (_, "lease") => earlier().next().is_some(),
+        _ => life.found == 0 || earlier().any(has_written),
+    };
+    if life.state == State::Unknown && life.is_own {
+        Some(Finding::MarkLost { at, life: boxed() })
+    } else if !is_after_known {
+        Some(Finding::Predecessor { at, life: boxed() })
     } else {
         None
     }
+}
+
+/// What a server does not know.
+fn unseen_by(at: usize, server: &Known, known: &[(usize, Life)]) -> Vec<Finding> {
+    let mut unseen = Vec::new();
+    let of_grant =
+        |grant: &Grant, life: &Life| (life.worker, life.system_identifier) == (grant.worker, grant.system_identifier);
+    let missing = server.grants.iter().filter(|grant| !known.iter().any(|(_, life)| of_grant(grant, life)));
+    unseen.extend(missing.map(|grant| Finding::Leased { at, grant: Box::new(grant.clone()) }));
+    let mut lives: Vec<_> = server.lives.iter().collect();
+    lives.sort_by_key(|life| life.nth);
+    if let Some(first) = lives.first().filter(|first| first.nth > 1) {
+        unseen.push(Finding::Forgotten { at, before: first.begins });
+    }
+    let gaps = lives.windows(2).filter(|pair| pair[1].nth > pair[0].nth + 1);
+    unseen.extend(gaps.map(|pair| Finding::Missing { at, after: pair[0].reserved }));
+    unseen
+}
+
+/// Servers whose copies were asked, and which were not asked themselves.
+fn not_asked(fleet: &[Told]) -> Vec<Finding> {
+    let asked: BTreeSet<_> = all_told(fleet).filter(|(_, life)| life.is_own).map(|(_, life)| life.server).collect();
+    let mut last: BTreeMap<u64, (usize, &Life)> = BTreeMap::new();
+    for (at, life) in all_told(fleet).filter(|(_, life)| !asked.contains(&life.server)) {
+        let entry = last.entry(life.server).or_insert((at, life));
+        if life.reserved > entry.1.reserved {
+            *entry = (at, life);
+        }
+    }
+    last.into_values().map(|(at, life)| Finding::NotAsked { at, life: Box::new(life.clone()) }).collect()
+}
+
+fn other_layouts(known: &[(usize, Life)]) -> Vec<Finding> {
+    let mut layouts: BTreeMap<String, (Layout, usize)> = BTreeMap::new();
+    for (_, life) in known {
+        layouts.entry(life.layout.to_string()).or_insert((life.layout, 0)).1 += 1;
+    }
+    let most = layouts.values().map(|(_, lives)| *lives).max();
+    let mut others: Vec<_> = layouts.into_values().collect();
+    if let Some(place) = others.iter().position(|(_, lives)| Some(*lives) == most) {
+        others.remove(place);
+    }
+    others.into_iter().map(|(layout, lives)| Finding::OtherLayout { layout, lives }).collect()
 }
 
 #[cfg(test)]
@@ -266,9 +329,10 @@ mod tests {
             begins,
             issued: until,
             reserved: until,
-            state: State::Exact,
+            state: State::Ended,
             found: 0,
             logged: 0,
+            follows: 0,
         }
     }
 
@@ -307,7 +371,7 @@ mod tests {
 
     #[test]
     fn what_was_only_reserved_may_overlap() {
-        let crashed = Life { issued: 15, state: State::Bounded, ..life('a', 1, 10, 20) };
+        let crashed = Life { issued: 15, ..life('a', 1, 10, 20) };
         let fleet = [told(vec![crashed]), told(vec![life('b', 2, 16, 30)])];
         let [Finding::Overlap { begins: 16, until: 20, is_certain: false, .. }] = audit(&fleet)[..] else {
             panic!("{:?}", audit(&fleet));
@@ -369,7 +433,7 @@ mod tests {
     #[test]
     fn a_server_that_runs_twice_is_no_silent_yes() {
         let server = Known { lives: vec![life('a', 1, 10, 20)], ..Known::default() };
-        let clone = Known { clone_of: Some(0), ..server.clone() };
+        let clone = Known { clone_of: Some((0, true)), ..server.clone() };
         assert_eq!(kinds(&[Ok(server), Ok(clone)]), ["Apart", "Cloned"]);
     }
 }

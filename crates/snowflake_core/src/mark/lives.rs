@@ -14,7 +14,10 @@
 //!   ├───────────────┼───────────────┼───────────────┼───────────────┼───────────────┘
 //!   │ mark: all are │ highest mark  │ highest mark  │ how it ended  │ when, by the  │
 //!   │ below         │ that it found │ that it logged│               │ clock         │
-//!   ├───────────────┴───────────────┴───────────────┴───────────────┴───────────────┤
+//!   ├───────────────┼───────────────┼───────────────┴───────────────┴───────────────┘
+//!   │ life of the   │ first jump,   │
+//!   │ record found  │ by the clock  │
+//!   ├───────────────┴───────────────┴───────────────────────────────────────────────┐
 //!   │ layout, spelled out, padded with zeros                                        │   100 bytes
 //!   └───────────────────────────────────────────────────────────────────────────────┘
 //!   252
@@ -36,21 +39,24 @@ pub const ROOM: usize = 512;
 /// Length of a life in bytes.
 pub const LENGTH: usize = 256;
 
-const NUMBERS: usize = 15;
-const LAYOUT: std::ops::Range<usize> = 120..220;
+const NUMBERS: usize = 17;
+const LAYOUT: std::ops::Range<usize> = 136..236;
 const CHECKED: usize = 252;
 
 /// The greatest length of a file in bytes.
-pub const FILE_LENGTH: usize = EVENTS_END + ROOM * LENGTH;
+pub const FILE_LENGTH: usize = BEGIN + ROOM * LENGTH;
+
+/// Where the lives begin: none is on two pages, so each is written as a whole.
+const BEGIN: usize = EVENTS_END.next_multiple_of(4096);
 
 /// Where the nth life begins in a file.
 pub fn offset(nth: u64) -> u64 {
-    EVENTS_END as u64 + nth % ROOM as u64 * LENGTH as u64
+    BEGIN as u64 + nth % ROOM as u64 * LENGTH as u64
 }
 
 /// The lives in a file, in their order.
 pub fn read(file: &[u8]) -> Vec<LifeSpan> {
-    let (lives, _) = file.get(EVENTS_END..).unwrap_or_default().as_chunks();
+    let (lives, _) = file.get(BEGIN..).unwrap_or_default().as_chunks();
     let mut lives: Vec<_> = lives.iter().filter_map(LifeSpan::decode).collect();
     lives.sort_unstable_by_key(|life| life.nth);
     lives
@@ -70,15 +76,9 @@ pub enum End {
     Lost = 3,
     /// The server went on with another worker, or another lease of this one.
     GivenAway = 4,
-    /// The life goes on at a much later time.
-    Jumped = 5,
 }
 
-/// In the place of a row of the start table: the life was there before, and its time has [jumped
-/// ahead](crate::mark::reservation::jumps). What is between is no part of it.
-const JUMPED: u64 = 12;
-
-/// A life of a server, or a part of one without jumps.
+/// A life of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LifeSpan {
     /// Counts the lives in a file, from 1.
@@ -102,7 +102,8 @@ pub struct LifeSpan {
     pub decision: u64,
     /// The first timestamp that it may have issued.
     pub first: UnixMs,
-    /// All timestamps up to the last one that it is known to have issued are below this.
+    /// It has issued timestamps right up to here. The end of those before the first jump, if its time has
+    /// [jumped](crate::mark::reservation::jumps): it may have left out some after that.
     pub issued: UnixMs,
     /// All its timestamps are below this.
     pub mark: UnixMs,
@@ -114,20 +115,25 @@ pub struct LifeSpan {
     pub end: End,
     /// What the clock showed then; 0 if it has not ended, or by a crash.
     pub ended_at: UnixMs,
+    /// The number of the life whose record the start found; 0 if it found none.
+    pub follows: u64,
+    /// What the clock showed when its time jumped first; 0 if it never has.
+    pub jumped_at: UnixMs,
 }
 
 impl LifeSpan {
     /// Its bytes.
     pub fn encode(&self) -> [u8; LENGTH] {
         let Self { nth, number, server, system_identifier, timeline, worker, began_at, decision, first, .. } = *self;
-        let Self { issued, mark, found, logged, end, ended_at, .. } = *self;
+        let Self { issued, mark, found, logged, end, ended_at, follows, jumped_at, .. } = *self;
         let numbers = [nth, number, server, system_identifier, timeline, worker, began_at, decision, first];
         let mut bytes = [0; LENGTH];
         bytes[..72].copy_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
-        let numbers = [issued, mark, found, logged, end as u64, ended_at];
+        let numbers = [issued, mark, found, logged, end as u64, ended_at, follows, jumped_at];
         bytes[72..NUMBERS * 8].copy_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
         let layout = self.layout.to_string();
-        bytes[LAYOUT][..layout.len()].copy_from_slice(layout.as_bytes());
+        let length = layout.len().min(LAYOUT.len());
+        bytes[LAYOUT][..length].copy_from_slice(&layout.as_bytes()[..length]);
         let checksum = crc32c::crc32c(&bytes[..CHECKED]);
         bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -141,9 +147,9 @@ impl LifeSpan {
         let (numbers, _) = bytes[..NUMBERS * 8].as_chunks();
         let numbers = <[[u8; 8]; NUMBERS]>::try_from(numbers).ok()?.map(u64::from_le_bytes);
         let [nth, number, server, system_identifier, timeline, worker, began_at, decision, first, ..] = numbers;
-        let [.., issued, mark, found, logged, end, ended_at] = numbers;
+        let [.., issued, mark, found, logged, end, ended_at, follows, jumped_at] = numbers;
         let layout = std::str::from_utf8(&bytes[LAYOUT]).ok()?.trim_end_matches('\0').parse().ok()?;
-        let ends = [End::Open, End::Stop, End::Crash, End::Lost, End::GivenAway, End::Jumped];
+        let ends = [End::Open, End::Stop, End::Crash, End::Lost, End::GivenAway];
         let end = *ends.get(usize::try_from(end).ok()?)?;
         let life = Self {
             nth,
@@ -162,18 +168,18 @@ impl LifeSpan {
             logged,
             end,
             ended_at,
+            follows,
+            jumped_at,
         };
         (nth > 0).then_some(life)
     }
 }
 
 impl LifeSpan {
-    /// The life, of which all timestamps up to now are below this.
+    /// The life, all of whose timestamps are below this.
     #[must_use]
-    pub fn with_issued(&self, issued: UnixMs) -> Self {
-        // No ID was issued after the jump yet, and the clock may have been set back.
-        let first = if self.decision == JUMPED && issued <= self.first { self.found } else { self.first };
-        Self { first, issued: issued.max(self.issued), ..*self }
+    pub fn until(&self, end: UnixMs) -> Self {
+        Self { issued: if self.jumped_at > 0 { self.issued } else { end }, mark: end, ..*self }
     }
 
     /// How it ended, in words, as the server tells whose life it is if `is_own`.
@@ -187,7 +193,6 @@ impl LifeSpan {
             End::Crash => "crashed",
             End::Lost => "mark lost",
             End::GivenAway => "given away",
-            End::Jumped => "jumped",
         }
     }
 
@@ -205,7 +210,6 @@ impl LifeSpan {
             9 => "other worker",
             10 => "no mark",
             11 => "lease",
-            JUMPED => "jump",
             _ => "unknown",
         }
     }
@@ -215,15 +219,22 @@ impl LifeSpan {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lives {
     begins: Option<Begins>,
-    /// The number of the life and the mark in the record that was found.
-    record: (u64, UnixMs),
+    is_again: bool,
+    record: FoundRecord,
     found: UnixMs,
     decision: u64,
     logged: UnixMs,
     first: Option<UnixMs>,
-    life: u64,
+    is_written: bool,
     issued: UnixMs,
     jumps_to: UnixMs,
+}
+
+/// The record that a start has found.
+#[derive(Clone, Copy, Debug, Default)]
+struct FoundRecord {
+    life: u64,
+    mark: UnixMs,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -242,8 +253,6 @@ pub struct Teller {
     pub layout: Layout,
     /// The place of the last life in the file; 0 if there is none.
     pub last: u64,
-    /// Whether IDs keep their order, so that none is of an earlier time than the one before it.
-    pub keeps_order: bool,
     /// Whether a life has begun since the server was started, or has crashed.
     pub has_begun: bool,
 }
@@ -260,44 +269,44 @@ impl Lives {
     ) -> [Option<LifeSpan>; 2] {
         match event {
             Event::Begins { timeline, system_identifier, worker, .. } => {
-                *self = Self { begins: Some(Begins { timeline, system_identifier, worker }), ..Self::default() };
+                let begins = Some(Begins { timeline, system_identifier, worker });
+                // A start that has written its record, and WAL then, begins anew. What it finds now is its own.
+                *self = match self.first {
+                    Some(_) => Self { begins, first: None, is_again: true, ..*self },
+                    None => Self { begins, ..Self::default() },
+                };
             }
-            Event::FoundRecord { life, mark, of_worker, .. } => {
-                self.record = (life, mark);
+            Event::FoundRecord { life, mark, of_worker, .. } if !self.is_again => {
+                self.record = FoundRecord { life, mark };
                 self.found = self.found.max(of_worker);
             }
-            Event::FoundInWal { mark, .. } => self.found = self.found.max(mark),
-            Event::Decided { decision, .. } => self.decision = decision,
+            Event::FoundInWal { mark, .. } if !self.is_again => self.found = self.found.max(mark),
+            Event::Decided { decision, .. } if !self.is_again => self.decision = decision,
             Event::Starts { first, .. } => self.first = Some(first),
             Event::Logged { counts, .. } => self.logged = counts,
-            Event::Born { number, .. } => self.life = number,
+            Event::Born { number, .. } => {
+                let (Some(begins), Some(first)) = (self.begins, self.first) else { return [None, None] };
+                let last = last();
+                // Known before an ID is issued, so that the next start knows the record, however this one ends.
+                let begun = LifeSpan { number, ..self.begun(begins, first, at, teller) };
+                if std::mem::replace(&mut self.is_written, true) {
+                    return [last.map(|life| LifeSpan { nth: life.nth, ..begun }), None];
+                }
+                return [last.and_then(|last| self.ended(last, at, teller)), Some(begun)];
+            }
             Event::Extends { issued, jumps_to, .. } => *self = Self { issued, jumps_to, ..Self::default() },
             Event::Failed {} => *self = Self::default(),
             Event::Used { mark } => {
                 let last = last();
                 let told = std::mem::take(self);
-                return match (told.begins, told.first) {
-                    (Some(begins), Some(first)) => {
-                        let ended = last.and_then(|last| told.ended(last, at, teller));
-                        [ended, Some(told.begun(begins, first, mark, at, teller))]
-                    }
-                    _ if told.jumps_to > 0 && teller.keeps_order => last.map_or([None, None], |life| {
-                        let Self { issued, logged, jumps_to: first, .. } = told;
-                        let before = LifeSpan { end: End::Jumped, ended_at: at, ..life.with_issued(issued) };
-                        let next = LifeSpan { nth: life.nth + 1, began_at: at, decision: JUMPED, first, ..life };
-                        let issued = issued.min(first);
-                        [Some(before), Some(LifeSpan { issued, mark, found: life.mark, logged, ..next })]
-                    }),
-                    _ => [last.map(|life| told.longer(life, mark)), None],
-                };
+                let life = last.map(|life| match told.begins {
+                    Some(_) => LifeSpan { mark, logged: told.logged.max(life.logged), ..life },
+                    None => told.longer(life, mark, at),
+                });
+                return [life.filter(|_| told.begins.is_none() || told.is_written), None];
             }
             Event::Stops { issued } => {
-                let stopped = |life: LifeSpan| LifeSpan {
-                    mark: issued,
-                    end: End::Stop,
-                    ended_at: at,
-                    ..life.with_issued(issued)
-                };
+                let stopped = |life: LifeSpan| LifeSpan { end: End::Stop, ended_at: at, ..life.until(issued) };
                 return [last().filter(|_| teller.has_begun).map(stopped), None];
             }
             _ => {}
@@ -306,29 +315,30 @@ impl Lives {
     }
 
     /// The last life, which has a further mark.
-    fn longer(&self, life: LifeSpan, mark: UnixMs) -> LifeSpan {
-        LifeSpan { mark, logged: self.logged.max(life.logged), ..life.with_issued(self.issued) }
+    fn longer(&self, life: LifeSpan, mark: UnixMs, at: UnixMs) -> LifeSpan {
+        let life = LifeSpan { logged: self.logged.max(life.logged), ..life.until(self.issued.max(life.issued)) };
+        let jumped_at = if self.jumps_to > 0 && life.jumped_at == 0 { at } else { life.jumped_at };
+        LifeSpan { mark, jumped_at, ..life }
     }
 
     /// The last life, if it ended without a word.
     fn ended(&self, last: LifeSpan, at: UnixMs, teller: &Teller) -> Option<LifeSpan> {
-        let (life, mark) = self.record;
         if last.end != End::Open || last.server != teller.server {
             None
         } else if teller.has_begun {
             Some(LifeSpan { end: End::GivenAway, ended_at: at, ..last })
-        } else if life == last.number {
-            Some(LifeSpan { end: End::Crash, mark: last.mark.max(mark), ..last })
+        } else if self.record.life == last.number {
+            Some(LifeSpan { end: End::Crash, mark: last.mark.max(self.record.mark), ..last })
         } else {
             Some(LifeSpan { end: End::Lost, ..last })
         }
     }
 
-    fn begun(&self, begins: Begins, first: UnixMs, mark: UnixMs, at: UnixMs, teller: &Teller) -> LifeSpan {
+    fn begun(&self, begins: Begins, first: UnixMs, at: UnixMs, teller: &Teller) -> LifeSpan {
         let Begins { timeline, system_identifier, worker } = begins;
         LifeSpan {
             nth: teller.last + 1,
-            number: self.life,
+            number: 0,
             server: teller.server,
             system_identifier,
             timeline,
@@ -338,11 +348,13 @@ impl Lives {
             decision: self.decision,
             first,
             issued: first,
-            mark,
+            mark: first,
             found: self.found,
             logged: self.logged,
             end: End::Open,
             ended_at: 0,
+            follows: self.record.life,
+            jumped_at: 0,
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 fn teller() -> Teller {
-    Teller { server: 7, layout: "flat".parse().expect("a layout"), last: 0, keeps_order: true, has_begun: false }
+    Teller { server: 7, layout: "flat".parse().expect("a layout"), last: 0, has_begun: false }
 }
 
 /// What a process tells of a start that finds the record of a life with this mark.
@@ -17,19 +17,28 @@ fn start(life: u64, record: (u64, UnixMs)) -> [Event; 6] {
     ]
 }
 
-fn happen(lives: &mut Lives, teller: &Teller, last: Option<LifeSpan>, events: &[Event]) -> [Option<LifeSpan>; 2] {
-    let mut changed = [None, None];
+/// What is in the file after these events of one process, in which there was this life last.
+fn happen(teller: &Teller, last: Option<LifeSpan>, events: &[Event]) -> Vec<LifeSpan> {
+    let (mut lives, mut teller, mut file) = (Lives::default(), *teller, last.into_iter().collect::<Vec<_>>());
     for &event in events {
-        changed = lives.after(event, 100, teller, || last);
+        let last = file.last().copied();
+        for life in lives.after(event, 100, &teller, || last).into_iter().flatten() {
+            match file.iter_mut().find(|known| known.nth == life.nth) {
+                Some(known) => *known = life,
+                None => file.push(life),
+            }
+            if life.nth > teller.last {
+                (teller.last, teller.has_begun) = (life.nth, true);
+            }
+        }
     }
-    changed
+    file
 }
 
 fn begun(life: u64, record: (u64, UnixMs)) -> LifeSpan {
     let events = [&start(life, record)[..], &[Event::Used { mark: record.1 + 2000 }]].concat();
-    let [ended, begun] = happen(&mut Lives::default(), &teller(), None, &events);
-    assert_eq!(ended, None);
-    begun.expect("a life")
+    let [begun] = happen(&teller(), None, &events)[..] else { panic!("one life") };
+    begun
 }
 
 #[test]
@@ -41,40 +50,51 @@ fn a_start_that_lets_ids_be_issued_begins_a_life() {
 }
 
 #[test]
-fn a_start_that_fails_begins_none() {
-    let events = [&start(11, (0, 5000))[..], &[Event::Failed {}, Event::Used { mark: 9000 }]].concat();
-    assert_eq!(happen(&mut Lives::default(), &teller(), None, &events), [None, None]);
+fn a_start_that_fails_issues_nothing_and_its_record_is_known() {
+    let events = [&start(11, (0, 5000))[..], &[Event::Failed {}]].concat();
+    let [life] = happen(&teller(), None, &events)[..] else { panic!("one life") };
+    assert_eq!((life.number, life.first, life.mark), (11, 5000, 5000));
+    let events = [&start(11, (0, 5000))[..5], &[Event::Failed {}, Event::Used { mark: 9000 }]].concat();
+    assert_eq!(happen(&teller(), None, &events), [], "before its record");
 }
 
 #[test]
 fn an_extension_moves_the_end_and_a_planned_stop_fixes_it() {
     let teller = Teller { last: 1, has_begun: true, ..teller() };
     let life = begun(11, (0, 5000));
-    let mut lives = Lives::default();
     let extends = Event::Extends { issued: 6500, mark: 9000, limit: u64::MAX, wal_mark: 1, jumps_to: 0 };
-    let [longer, none] = happen(&mut lives, &teller, Some(life), &[extends, Event::Used { mark: 9000 }]);
-    assert_eq!((longer, none), (Some(LifeSpan { issued: 6500, mark: 9000, ..life }), None));
-    let [stopped, _] = happen(&mut lives, &teller, longer, &[Event::Stops { issued: 6600 }]);
+    let longer = happen(&teller, Some(life), &[extends, Event::Used { mark: 9000 }]);
+    assert_eq!(longer, [LifeSpan { issued: 6500, mark: 9000, ..life }]);
     let end = LifeSpan { issued: 6600, mark: 6600, end: End::Stop, ended_at: 100, ..life };
-    assert_eq!(stopped, Some(end));
+    assert_eq!(happen(&teller, Some(longer[0]), &[Event::Stops { issued: 6600 }]), [end]);
 }
 
 #[test]
-fn a_jump_leaves_out_what_is_between() {
+fn after_a_jump_only_what_was_before_it_is_known_to_have_been_issued() {
     let teller = Teller { last: 1, has_begun: true, ..teller() };
-    let life = begun(11, (0, 5000));
-    let jump = Event::Extends { issued: 6500, mark: 92_000, limit: u64::MAX, wal_mark: 1, jumps_to: 90_000 };
-    let jump = [jump, Event::Used { mark: 92_000 }];
-    let [Some(before), Some(after)] = happen(&mut Lives::default(), &teller, Some(life), &jump) else {
-        panic!("no jump");
+    let mut life = begun(11, (0, 5000));
+    for (issued, mark, jumps_to) in [(6500, 92_000, 90_000), (90_500, 93_000, 0)] {
+        let extends = Event::Extends { issued, mark, limit: u64::MAX, wal_mark: 1, jumps_to };
+        life = happen(&teller, Some(life), &[extends, Event::Used { mark }])[0];
+        assert_eq!((life.first, life.issued, life.mark), (5000, 6500, mark));
+    }
+    let stopped = happen(&teller, Some(life), &[Event::Stops { issued: 90_700 }])[0];
+    assert_eq!((stopped.issued, stopped.mark, stopped.jumped_at), (6500, 90_700, 100));
+}
+
+/// With `wal_mark = off`, a start writes its record, tells WAL of it, and begins anew.
+#[test]
+fn a_start_that_begins_anew_tells_what_it_found_first() {
+    let found = |number, record_life, decision| {
+        let mut events = start(number, (record_life, 7500)).to_vec();
+        events[3] = Event::Decided { decision, floor: 0, margin_ms: 0, was_standby: 0, lease: 0, lease_begins: 0 };
+        events
     };
-    assert_eq!((before.first, before.issued, before.mark, before.end), (5000, 6500, 7000, End::Jumped));
-    assert_eq!((after.nth, after.number, after.first, after.mark), (2, 11, 90_000, 92_000));
-    assert_eq!(after.with_issued(90_001).first, 90_000, "IDs have followed");
-    assert_eq!(after.with_issued(6600).first, 7000, "none has, and those between can be issued");
-    let disordered = Teller { keeps_order: false, ..teller };
-    let [longer, none] = happen(&mut Lives::default(), &disordered, Some(life), &jump);
-    assert_eq!((longer.map(|life| (life.first, life.mark)), none), (Some((5000, 92_000)), None));
+    let events = [found(12, 11, 2), found(13, 12, 1), vec![Event::Used { mark: 9500 }]].concat();
+    let last = begun(11, (0, 5000));
+    let [ended, begun] = happen(&Teller { last: 1, ..teller() }, Some(last), &events)[..] else { panic!("two lives") };
+    assert_eq!(ended.end, End::Crash);
+    assert_eq!((begun.number, begun.decision, begun.follows, begun.mark), (13, 2, 11, 9500));
 }
 
 #[test]
@@ -82,14 +102,16 @@ fn the_next_start_says_how_a_life_ended_that_could_not() {
     let last = begun(11, (0, 5000));
     let next = |teller: Teller, record| {
         let events = [&start(12, record)[..], &[Event::Used { mark: 20_000 }]].concat();
-        let [ended, begun] = happen(&mut Lives::default(), &Teller { last: 1, ..teller }, Some(last), &events);
-        assert_eq!(begun.map(|life| life.nth), Some(2));
-        ended.map(|life| (life.end, life.mark))
+        let [ended, begun] = happen(&Teller { last: 1, ..teller }, Some(last), &events)[..] else {
+            panic!("two lives")
+        };
+        assert_eq!((begun.nth, begun.mark), (2, 20_000));
+        (ended.end, ended.mark)
     };
-    assert_eq!(next(teller(), (11, 7500)), Some((End::Crash, 7500)), "the record had a later mark");
-    assert_eq!(next(teller(), (10, 9000)), Some((End::Lost, 7000)), "its record is lost");
-    assert_eq!(next(Teller { has_begun: true, ..teller() }, (11, 7500)), Some((End::GivenAway, 7000)));
-    assert_eq!(next(Teller { server: 8, ..teller() }, (11, 7500)), None, "it was another server's");
+    assert_eq!(next(teller(), (11, 7500)), (End::Crash, 7500), "the record had a later mark");
+    assert_eq!(next(teller(), (10, 9000)), (End::Lost, 7000), "its record is lost");
+    assert_eq!(next(Teller { has_begun: true, ..teller() }, (11, 7500)), (End::GivenAway, 7000));
+    assert_eq!(next(Teller { server: 8, ..teller() }, (11, 7500)), (End::Open, 7000), "it was another server's");
 }
 
 #[test]
