@@ -7,7 +7,6 @@ use crate::durable::trace;
 use crate::errors::IssueError;
 use crate::postgres::report::{error_report, raise};
 use crate::shared::{Shared, shared};
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::lives::LifeSpan;
@@ -23,12 +22,12 @@ pub struct Known {
     is_running: bool,
 }
 
-/// The lives that this server knows, in their order. An error if that of the present life cannot be read.
-pub fn known() -> Result<Vec<Known>, ErrorReport> {
+/// The lives that this server knows, in their order; `None` if the present one, or one between others, cannot be read.
+pub fn known() -> Option<Vec<Known>> {
     if !preload::is_done() {
         IssueError::NotPreloaded.raise();
     }
-    read().ok_or_else(unreadable)
+    read()
 }
 
 fn read() -> Option<Vec<Known>> {
@@ -75,9 +74,8 @@ pub fn of_id(id: i64, layout: &Layout) -> String {
     lines.collect()
 }
 
-fn unreadable() -> ErrorReport {
-    error_report(PgSqlErrorCode::ERRCODE_IO_ERROR, "could not read the lives in file \"snowflake_pg.trace\"")
-}
+/// What an error says of lives that cannot be read.
+pub const UNREADABLE: &str = "could not read the lives in file \"snowflake_pg.trace\"";
 
 impl Known {
     /// How it ended, in words.
@@ -89,7 +87,12 @@ impl Known {
 /// A row for each life.
 #[pg_extern(sql = false)]
 fn snowflake_lives() -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(known().unwrap_or_else(|error| raise(error)).into_iter().map(row))
+    SetOfIterator::new(
+        known()
+            .unwrap_or_else(|| raise(error_report(PgSqlErrorCode::ERRCODE_IO_ERROR, UNREADABLE)))
+            .into_iter()
+            .map(row),
+    )
 }
 
 fn row(known: Known) -> Row {

@@ -35,7 +35,7 @@ fn snowflake_audit(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static,
 }
 
 fn this_server() -> Told {
-    let lives = lives::known().map_err(|error| error.message().to_owned())?;
+    let lives = lives::known().ok_or(lives::UNREADABLE)?;
     let lives = lives.iter().map(|known| Life::new(&known.life, known.is_own, known.state())).collect();
     Ok(Known { lives, ..Known::default() })
 }

@@ -165,7 +165,7 @@ fn a_server_that_is_listed_twice_is_no_clone_of_itself() {
 #[test]
 fn an_audit_calls_no_function_that_does_not_belong_to_the_extension() {
     let [one, two] = [7, 8].map(|worker| start(member(worker)));
-    [&one, &two].map(ids);
+    [&one, &two].into_iter().for_each(|server| drop(ids(server)));
     let impostor = "ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_lives(); DROP FUNCTION snowflake_lives();
         CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory; SET ROLE mallory;
         CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life LANGUAGE sql AS
