@@ -225,10 +225,10 @@ fn a_mark_that_was_reset_to_far_ahead_is_warned_of_and_taken_back_while_the_serv
         let status = "SELECT concat_ws(' ', state, problem_sqlstate) FROM snowflake_status";
         assert_eq!(value(&mut client, status), "clock behind 53400");
 
-        let near = "SELECT snowflake_reset_state(now()) < now() + interval '3 s'";
+        let near = "SELECT snowflake_reset_state(now()) < now() + interval '6 s'";
         assert_eq!(value(&mut client, near), "t", "{wal_mark}");
         assert!(next(&mut client) > before);
-        let soon = "SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval '3 s'";
+        let soon = "SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval '6 s'";
         assert_eq!(value(&mut client, soon), "t", "{wal_mark}");
         let good = error(&mut client, "SELECT snowflake_reset_state(now())");
         assert_eq!(good.message(), "the state file is not damaged");

@@ -187,8 +187,8 @@ fn a_server_that_begins_by_its_mark_in_wal_is_not_driven_ahead_of_its_clock_by_c
         cluster.start();
         sleep(Duration::from_millis(300));
         let ahead = ahead_ms(mark_in_wal(&cluster));
-        // The mark in WAL, the start margin, and a step of the mark.
-        assert!(ahead <= 2000 + 2000 + 50, "{ahead} ms ahead of the clock after {crash} crashes");
+        // As far as a server can be ahead (max_borrow), and a step of the mark.
+        assert!(ahead <= 5000 + 50, "{ahead} ms ahead of the clock after {crash} crashes");
         cluster.kill_all();
     }
     cluster.start();

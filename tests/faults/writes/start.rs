@@ -77,7 +77,7 @@ impl Files {
         let settings = MarkSettings {
             layout,
             reserve_ahead_ms: 500,
-            max_borrow_ms: 5000,
+            max_borrow_ms: MARGIN_MS,
             borrows_ticks: true,
             start_margin_ms: MARGIN_MS,
             wal_mark,

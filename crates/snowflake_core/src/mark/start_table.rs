@@ -123,13 +123,13 @@ fn above(margin_ms: u64, mark: UnixMs, context: &StartContext) -> UnixMs {
     floor.max(mark)
 }
 
-/// Where IDs begin that wait for the clock, or that somebody vouches for.
-pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
+/// Where IDs begin that wait for the clock.
+fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
     above(context.margin_ms(false), mark, context)
 }
 
 /// Where IDs begin at once, beside others that may have been issued a moment ago.
-fn above_lead(mark: UnixMs, context: &StartContext) -> UnixMs {
+pub fn above_lead(mark: UnixMs, context: &StartContext) -> UnixMs {
     above(context.margin_ms(true), mark, context)
 }
 
