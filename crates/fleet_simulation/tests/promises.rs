@@ -46,7 +46,8 @@ fn a_former_primary_without_standbys_is_refused_within_its_reservation_if_its_cl
     let split_brains = &findings.tallies[Way::Shared as usize].split_brains;
     let (went_on, refused) = (split_brains.clock_right, split_brains.refused);
     assert!(refused > 10, "only {refused} were refused");
-    assert!(went_on.longest <= 2_100_000, "IDs for {} us", went_on.longest);
+    // One that was promoted itself a moment before is as far ahead of its clock as max_borrow allows.
+    assert!(went_on.longest <= 5_100_000, "IDs for {} us", went_on.longest);
 }
 
 #[test]
