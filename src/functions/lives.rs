@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// A life, and what this server knows of it now.
 pub struct Known {
-    /// What is in the file. Of a life that still runs, all its IDs are below `issued`.
+    /// What is in the file. Of a life that still runs, all IDs up to now are below its mark.
     pub life: LifeSpan,
     /// Whether it is a life of this server.
     pub is_own: bool,

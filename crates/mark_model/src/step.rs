@@ -205,7 +205,7 @@ fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) 
     }
 }
 
-/// Whether each primary is down, and the start margin, or WAL, covers what it has issued.
+/// Whether each primary is down, and what it has issued is covered: by WAL, or by the margin if clocks are right.
 fn may_be_promoted(state: &State, world: &World, server: usize) -> bool {
     let at = &state.servers[server];
     let Some(primary) = at.follows else { return false };
