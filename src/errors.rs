@@ -3,6 +3,7 @@
 mod clock;
 mod configuration;
 mod lease;
+mod machine;
 mod mark;
 mod mark_conflict;
 mod state_directory;
@@ -16,6 +17,7 @@ pub use state_file::{StateFileError, StatePath, While};
 
 use crate::postgres::failure::Failure;
 use crate::postgres::report::{error_report, may_read_all_settings, raise};
+use crate::shared::machine::Change;
 use crate::shared::optional::OsError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -111,11 +113,19 @@ pub enum IssueError {
     MarkNotInWal(Duration),
     /// The file for the marks in WAL has something else in it.
     OtherWalPage,
+    /// The machine is not the one on which the server has begun.
+    Machine(Change),
 }
 
 impl From<ConfigurationError> for IssueError {
     fn from(error: ConfigurationError) -> Self {
         Self::Configuration(error)
+    }
+}
+
+impl From<Change> for IssueError {
+    fn from(change: Change) -> Self {
+        Self::Machine(change)
     }
 }
 
@@ -237,6 +247,7 @@ impl From<IssueError> for ErrorReport {
             IssueError::StateDirectoryStillInUse(path, process) => state_directory::still_in_use(&path, process),
             IssueError::MarkNotInWal(waited) => mark::not_in_wal(waited),
             IssueError::OtherWalPage => mark::other_wal_page(),
+            IssueError::Machine(change) => machine::changed(change),
         }
     }
 }

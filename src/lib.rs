@@ -70,7 +70,7 @@ pub extern "C-unwind" fn _PG_init() {
         shared::reserve(|| {
             durable::directory_lock::open();
             durable::shutdown::prepare();
-            (trusted_clock::first_jump_guard(), durable::trace::open())
+            (trusted_clock::first_jump_guard(), durable::trace::open(), shared::machine::first_generation())
         });
         issue::writer::watch();
         durable::keeper::register(|| {

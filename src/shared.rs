@@ -6,6 +6,7 @@
 pub mod citus_group;
 pub mod failure;
 pub mod lease;
+pub mod machine;
 pub mod mark_lock;
 pub mod optional;
 pub mod statistics;
@@ -82,6 +83,8 @@ pub struct Shared {
     keeper: AtomicPtr<pg_sys::Latch>,
     /// The group of this node in a Citus cluster, if that is the worker.
     pub citus: SharedGroup,
+    /// The generation of the [machine] on which the server has begun. Written under the lock of the mark.
+    pub generation: AtomicU64,
     /// The lease of the worker, if it is leased.
     pub lease: SharedLease,
     /// Held while the generator is started and while the mark is written; for [`mark_lock`].
@@ -97,9 +100,9 @@ unsafe impl PGRXSharedMemory for Shared {}
 // SAFETY: no other library uses the name of this extension.
 static SHARED: PgAtomic<Shared> = unsafe { PgAtomic::new(c"snowflake_pg") };
 
-/// What is known in the postmaster when shared memory is set up: the first offset to trust, and the number of the next
-/// event.
-type First = (ForwardJumpGuard, u64);
+/// What is known in the postmaster when shared memory is set up: the first offset to trust, the number of the next
+/// event, and the generation of the machine.
+type First = (ForwardJumpGuard, u64, u64);
 
 /// Asks PostgreSQL for the memory. Only while preloading. Whenever it is set up, `first` is called.
 pub fn reserve(first: fn() -> First) {
@@ -110,7 +113,7 @@ pub fn reserve(first: fn() -> First) {
 }
 
 impl Shared {
-    fn new((jump_guard, next_event): First) -> Self {
+    fn new((jump_guard, next_event, generation): First) -> Self {
         let new = Self {
             // Without a layout the generator is never started.
             generator: gucs::layout().map_or_else(
@@ -136,6 +139,7 @@ impl Shared {
             configuration_logged: AtomicBool::new(false),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
             citus: SharedGroup::new(),
+            generation: AtomicU64::new(generation),
             lease: SharedLease::new(),
             mark_lock: UnsafeCell::default(),
             mark_changed: UnsafeCell::default(),

@@ -14,7 +14,7 @@ CREATE VIEW snowflake_status AS
         clock_regression text, sequence_exhaustion text, sequence_start text,
         max_borrow interval, max_wait interval, reserve_ahead interval,
         last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
-        state_directory text,
+        state_directory text, clone_detection text,
         lease_until timestamptz, clock_offset interval, registry_error text,
         stats_reset timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
         history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
@@ -48,6 +48,8 @@ COMMENT ON COLUMN snowflake_status.keeper_pid IS
     'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
 COMMENT ON COLUMN snowflake_status.state_directory IS
     'snowflake_pg.state_directory; NULL unless the user may read all settings';
+COMMENT ON COLUMN snowflake_status.clone_detection IS
+    'how this server notices that its machine was cloned: vmclock; or none, and why';
 COMMENT ON COLUMN snowflake_status.lease_until IS
     'when IDs end unless the registry renews the lease; NULL without a registry';
 COMMENT ON COLUMN snowflake_status.clock_offset IS

@@ -13,6 +13,7 @@ use crate::postgres::exit_hook::before_exit;
 use crate::postgres::report::warning;
 use crate::postgres::sleep::{self, WaitEvent};
 use crate::postgres::{background_worker, clock};
+use crate::shared::machine;
 use crate::shared::throttle::Throttle;
 use crate::shared::{Shared, shared};
 use crate::trusted_clock;
@@ -77,7 +78,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
         }
         end_if_told();
     };
-    Keeper { layout, schedule: KeeperSchedule::default(), throttles: HashMap::new() }.run();
+    Keeper { layout, schedule: KeeperSchedule::default(), is_cloned: false, throttles: HashMap::new() }.run();
 }
 
 /// Ignores SIGINT, which would end PostgreSQL's wait for a synchronous standby without an acknowledgment.
@@ -128,6 +129,8 @@ fn connect() {
 struct Keeper {
     layout: Layout,
     schedule: KeeperSchedule,
+    /// Whether it has logged that the machine was cloned.
+    is_cloned: bool,
     /// For warnings of each kind of error.
     throttles: HashMap<Discriminant<IssueError>, Throttle>,
 }
@@ -146,6 +149,7 @@ impl Keeper {
                         .report(PgLogLevel::WARNING);
                 }
             }
+            self.look_at_machine();
             match self.work() {
                 Ok(next) => {
                     shared().keeper_error.set(None);
@@ -159,6 +163,17 @@ impl Keeper {
                     pause(RETRY);
                 }
             }
+        }
+    }
+
+    /// Logs that the machine was cloned. The mark is still extended: who accepts the clone may need it.
+    fn look_at_machine(&mut self) {
+        match machine::check() {
+            Err(change) if !self.is_cloned => {
+                self.is_cloned = true;
+                IssueError::from(change).log(PgLogLevel::WARNING);
+            }
+            outcome => self.is_cloned &= outcome.is_err(),
         }
     }
 

@@ -4,10 +4,11 @@
 use crate::durable::replace::{Target, inode};
 use crate::durable::state_file::StateDirectory;
 use crate::errors::{StateFileError, While};
+use crate::shared::machine;
 use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use snowflake_core::server::lease::{self, Lease, Location};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 
 const NAME: &str = "lease";
@@ -45,8 +46,7 @@ pub fn write(directory: &StateDirectory, lease: &Lease) -> Result<(), StateFileE
 
 /// Where this server runs now; `None` if the system does not tell.
 pub fn location(directory: &StateDirectory) -> Option<Location> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let boot = u128::from_str_radix(&boot.trim().replace('-', ""), 16).ok()?;
+    let boot = machine::boot_id()?;
     let stat = fstat(directory.handle()).ok()?;
     Some(Location { boot, device: stat.st_dev, directory: stat.st_ino })
 }

@@ -5,6 +5,7 @@ use crate::durable::{directory_lock, identity, lease, life_file, trace, wal};
 use crate::errors::{IssueError, StateFileError, summary};
 use crate::postgres::clock;
 use crate::postgres::sleep::{self, WaitEvent};
+use crate::shared::machine;
 use crate::shared::{Shared, shared};
 use crate::stops;
 use crate::worker::{self, citus_group};
@@ -18,6 +19,7 @@ use snowflake_core::mark::trace::Event;
 use snowflake_core::mark::wal_page::InWal;
 use snowflake_core::server::identity::{Identity, Inode, Worker};
 use snowflake_core::server::lease::LeaseStart;
+use snowflake_core::server::vmclock::Machine;
 use std::sync::atomic::Ordering;
 
 /// Where this server keeps its mark.
@@ -25,6 +27,8 @@ pub struct Disk {
     /// The state directory.
     pub directory: StateDirectory,
     layout: Layout,
+    /// The machine that records name.
+    pub machine: Option<Machine>,
     /// Where the last record that was written to WAL ends.
     position: pg_sys::XLogRecPtr,
 }
@@ -32,7 +36,7 @@ pub struct Disk {
 impl Disk {
     /// The state directory of a server with this [flat layout](worker::flat_layout).
     pub fn new(directory: StateDirectory, layout: Layout) -> Self {
-        Self { directory, layout, position: 0 }
+        Self { directory, layout, machine: machine::at_start(), position: 0 }
     }
 }
 
@@ -57,6 +61,10 @@ impl Storage for Disk {
 
     fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, IssueError> {
         Ok(identity::this_server(directory, worker, self.layout))
+    }
+
+    fn machine(&self) -> Option<Machine> {
+        self.machine
     }
 
     fn was_standby(&self) -> bool {

@@ -1,13 +1,16 @@
 //! The errors of [`snowflake_core::mark::start_table`].
 
+use super::machine;
 use crate::config::gucs;
 use crate::postgres::report::error_report;
+use crate::shared::machine::at_start;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_core::display_time;
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::start_table::MarkConflict;
 use snowflake_core::server::identity::{Identity, Inode};
+use snowflake_core::server::vmclock::Machine;
 
 /// The error for a record that may not be this server's.
 pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_server: &Identity) -> ErrorReport {
@@ -32,6 +35,12 @@ pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_serv
             "If the other server may still run, give this server its own snowflake_pg.worker_id and restart it. If the \
              other server will never run again, call snowflake_accept_mark().",
         ),
+        MarkConflict::OtherGeneration => {
+            let generation = |machine: Option<Machine>| machine.map_or(0, |machine| machine.generation);
+            let before = generation(record.and_then(|record| record.machine));
+            let now = generation(at_start());
+            (machine::CLONED.to_owned(), machine::detail(before, now), machine::HINT)
+        }
         MarkConflict::OtherCluster => (
             "the durable mark belongs to another database cluster".to_owned(),
             format!(

@@ -10,6 +10,7 @@ use crate::errors::{IssueError, StateFileError};
 use crate::issue::issuer;
 use crate::postgres::clock;
 use crate::postgres::report::{error_report, raise, warning};
+use crate::shared::machine;
 use crate::shared::mark_lock::{self, MarkLock};
 use crate::shared::{Shared, shared};
 use crate::trusted_clock;
@@ -37,7 +38,7 @@ fn snowflake_accept_mark(force: bool) -> Option<TimestampWithTimeZone> {
 }
 
 fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
-    let Some(now) = now_unless_started()? else { return Ok(None) };
+    let Some(now) = now_unless_started()? else { return accept_clone() };
     let lock = lock_stopped()?;
     if shared().generator.is_started() {
         return Ok(None);
@@ -70,6 +71,7 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
     drop(lock);
     let what = match conflict {
         MarkConflict::Copy => "a copied directory",
+        MarkConflict::OtherGeneration => CLONED,
         MarkConflict::OtherCluster => "another cluster's durable mark",
         MarkConflict::NewerTimeline => "the durable mark of a newer timeline",
         MarkConflict::NotTheLast => "a durable mark that this server did not write last",
@@ -82,6 +84,30 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
     let too = if layout_too { " and another layout" } else { "" };
     log_action(&format!("accepted {what}{too}, IDs begin at {}", display_time(mark)));
     Ok(Some(mark))
+}
+
+const CLONED: &str = "that its machine was restored or cloned";
+
+/// Lets a running server issue IDs whose machine was cloned. Calls are refused until its IDs are above all that copies
+/// can have issued.
+fn accept_clone() -> Result<Option<UnixMs>, IssueError> {
+    let (layout, _) = layout_and_series()?;
+    let Some(machine) = machine::clone()? else { return Ok(None) };
+    let now = trusted_clock::now_ms(&layout);
+    let lock = lock_stopped()?;
+    let floor = mark::open()?.floor_above_copies(now)?;
+    drop(lock);
+    must_fit(floor, layout)?;
+    // mutant: clone-begins-above
+    issuer::advance(layout.first_tick_from(floor))?;
+    let lock = lock_stopped()?;
+    let mut server = mark::open()?;
+    server.storage.machine = Some(machine);
+    server.adopt_machine()?;
+    machine::accept(machine);
+    drop(lock);
+    log_action(&format!("accepted {CLONED}, IDs begin after {}", display_time(floor)));
+    Ok(Some(floor))
 }
 
 /// The present identity of this server and its directory.

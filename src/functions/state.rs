@@ -7,6 +7,7 @@ use crate::errors::{ConfigurationError, IssueError};
 use crate::issue::issuer;
 use crate::postgres::clock;
 use crate::shared::lease::SharedLease;
+use crate::shared::machine;
 use crate::shared::text::SharedText;
 use crate::shared::{Shared, shared};
 use crate::worker;
@@ -59,6 +60,8 @@ impl Condition {
             Self { state: if mark.is_reset() { "clock behind" } else { "waiting" }, error }
         } else if !generator.is_started() {
             issuing("not started")
+        } else if let Err(error) = machine::check() {
+            refusing("not started", error.into())
         } else if let Some(error) = issuer::clock_error(&layout) {
             refusing("clock behind", error)
         } else if generator.counts().issued == 0 {

@@ -9,6 +9,7 @@ use crate::postgres::clock;
 use crate::postgres::host_number::Resolved;
 use crate::postgres::report::{error_report, may_read_all_settings};
 use crate::postgres::server_encoding::{characters, displayable};
+use crate::shared::machine;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
@@ -96,6 +97,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("mark_wait_time", time(&statistics.mark_wait_us)),
         ("stats_reset", column(at(&statistics.since))),
         ("state_directory", column(directory)),
+        ("clone_detection", column(displayable(&machine::detection()))),
         ("keeper_pid", column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0))),
         ("last_refusal_at", column(refused_at)),
         ("last_refusal_sqlstate", refusal_sqlstate),

@@ -9,6 +9,7 @@ use crate::errors::{ClockLimit, ConfigurationError, IssueError};
 use crate::issue::wait::WaitBudget;
 use crate::issue::writer;
 use crate::postgres::{clock, tsc};
+use crate::shared::machine;
 use crate::shared::shared;
 use crate::stops;
 use crate::trusted_clock;
@@ -232,6 +233,8 @@ impl Issuer {
         let policy = gucs::policy(self.layout.tick_ms());
         let mut budget = WaitBudget::new(self.max_wait());
         loop {
+            // mutant: generation-checked
+            machine::check()?;
             let snapshot = self.generator.snapshot();
             let (now, open_until) = self.now()?;
             if let Some(step) = self.generator.observe_clock(snapshot, now) {

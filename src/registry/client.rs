@@ -12,6 +12,7 @@ use crate::postgres::failure::Failure;
 use crate::postgres::report::warning;
 use crate::postgres::server_encoding::displayable;
 use crate::postgres::sleep::{self, WaitEvent};
+use crate::shared::machine;
 use crate::shared::throttle::Throttle;
 use crate::shared::{mark_lock, shared};
 use crate::worker;
@@ -109,7 +110,10 @@ impl RegistryClient {
                 self.client.hurry(&self.io);
                 self.failure_warnings.reset();
             }
-            if self.client.is_due(&self.io) {
+            // Copies of a machine have one lease. Neither must take it from the other, nor give it back.
+            // mutant: cloned-lease-kept
+            let is_cloned = machine::check().is_err();
+            if !is_cloned && self.client.is_due(&self.io) {
                 let outcome = self.client.ask(&mut self.io);
                 self.show(outcome.err());
                 shared().wake_keeper();
@@ -119,10 +123,12 @@ impl RegistryClient {
                     break;
                 }
             }
-            let pause = self.client.next().map(|next| next.saturating_sub(self.io.monotonic_ms()).max(10));
+            let least = if is_cloned { 1000 } else { 10 };
+            let pause = self.client.next().map(|next| next.saturating_sub(self.io.monotonic_ms()).max(least));
             sleep::on_latch(pause.map(Duration::from_millis), WaitEvent::RegistryMain);
         }
-        if is_server_stopping() {
+        // mutant: cloned-lease-released
+        if is_server_stopping() && machine::check().is_ok() {
             self.client.release(&mut self.io);
         }
         // After exit code 0 the postmaster would not start the process again.

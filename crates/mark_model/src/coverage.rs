@@ -14,7 +14,7 @@ pub fn visit(outcome: &Result<StartPoint, MarkConflict>) {
 }
 
 /// All rows, with their [numbers](decision).
-pub fn rows() -> [(u64, &'static str); 19] {
+pub fn rows() -> [(u64, &'static str); 20] {
     [
         (1, "Restart"),
         (2, "Promotion"),
@@ -35,6 +35,7 @@ pub fn rows() -> [(u64, &'static str); 19] {
         (106, "NotInWal"),
         (107, "OtherLayout"),
         (108, "OtherLayoutInWal"),
+        (109, "OtherGeneration"),
     ]
 }
 

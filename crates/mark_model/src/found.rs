@@ -66,6 +66,7 @@ impl Found {
             start_margin_ms: if world.keeps(Rule::StartMargin) { world.margin } else { 0 },
             wal: Some(in_wal(at, world)),
             was_standby: at.is_promoted,
+            machine: None,
             last_life,
             lease: world.lease,
         };
@@ -100,6 +101,7 @@ pub fn as_core(record: &Record, world: &World) -> record::Record {
             worker: record.worker.into(),
             layout,
         },
+        machine: None,
         others: OtherMarks::new(others, 0),
     }
 }

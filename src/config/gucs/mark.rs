@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) static PARAMETERS: &[&dyn Define] =
-    &[&RESERVE_AHEAD, &KEEP_WARM, &START_MARGIN, &WAL_MARK, &STATE_DIRECTORY];
+    &[&RESERVE_AHEAD, &KEEP_WARM, &START_MARGIN, &WAL_MARK, &STATE_DIRECTORY, &VMCLOCK];
 
 static RESERVE_AHEAD: Parameter<Number> = Parameter {
     name: c"snowflake_pg.reserve_ahead",
@@ -86,4 +86,18 @@ static STATE_DIRECTORY: Parameter<Text> = Parameter {
 /// The directory of the durable mark: absolute, or relative to the data directory.
 pub fn state_directory() -> PathBuf {
     PathBuf::from(OsString::from_vec(STATE_DIRECTORY.get().into_bytes()))
+}
+
+static VMCLOCK: Parameter<Text> = Parameter {
+    name: c"snowflake_pg.vmclock",
+    short: c"Sets the device by which the server notices that its machine was restored or cloned.",
+    long: c"If it is empty, or there is no such device, nothing notices that.",
+    context: PGC_POSTMASTER,
+    flags: 0,
+    value: Text::new(c"/dev/vmclock0"),
+};
+
+/// The device that tells the generation of the machine; empty if none is to be used.
+pub fn vmclock() -> PathBuf {
+    PathBuf::from(OsString::from_vec(VMCLOCK.get().into_bytes()))
 }

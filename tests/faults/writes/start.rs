@@ -14,6 +14,7 @@ use snowflake_core::mark::wal_page::{InWal, WalPage};
 use snowflake_core::mark::{Begin, Mark, MarkSettings, MarkState, Refusal, Storage, WalMark};
 use snowflake_core::server::identity::{Identity, Inode, Worker};
 use snowflake_core::server::lease::LeaseStart;
+use snowflake_core::server::vmclock::Machine;
 use testbed::{Event, Key};
 
 /// How far the clock of a start can be wrong: what is issued must not depend on it.
@@ -160,6 +161,10 @@ impl Storage for &mut Files {
     fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, Failure> {
         let Server { system_identifier, layout, .. } = self.server;
         Ok(Identity { system_identifier, timeline: 1, directory, worker, layout })
+    }
+
+    fn machine(&self) -> Option<Machine> {
+        None
     }
 
     fn was_standby(&self) -> bool {

@@ -11,6 +11,7 @@ use snowflake_core::mark::wal_page::InWal;
 use snowflake_core::mark::{Refusal, Storage};
 use snowflake_core::server::identity::{Identity, Inode, Worker};
 use snowflake_core::server::lease::LeaseStart;
+use snowflake_core::server::vmclock::Machine;
 
 /// A disk, which fails after some writes, and WAL.
 #[derive(Debug)]
@@ -71,6 +72,10 @@ impl Storage for Disk<'_, '_> {
 
     fn identity(&self, _directory: Inode, worker: Worker) -> Result<Identity, Failure> {
         Ok(self.host.machine.identity(worker))
+    }
+
+    fn machine(&self) -> Option<Machine> {
+        None
     }
 
     fn was_standby(&self) -> bool {

@@ -9,6 +9,9 @@ use crate::world::World;
 use snowflake_core::mark::trace::Event;
 use std::collections::BTreeMap;
 
+/// The row of the start table that refuses since the machine was cloned.
+const OTHER_GENERATION: u64 = 109;
+
 /// How many states are followed at a time.
 const MOST: usize = 64;
 
@@ -97,6 +100,11 @@ impl<'a> Replay<'a> {
                 *self.rows.entry(decision).or_default() += 1;
                 self.told.push(event);
                 let is_refused = decision > 100;
+                // The model has one machine, which nobody clones. A refusal leaves all as it is.
+                if decision == OTHER_GENERATION {
+                    self.told.clear();
+                    return Ok(self.each(&states, |steps, state| steps.gives_up(state)));
+                }
                 // A process that found this before another one started tells of it late.
                 let is_late = states.iter().all(is_running);
                 if is_refused && !is_late { self.begin(&states, None)? } else { states }

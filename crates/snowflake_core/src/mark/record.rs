@@ -2,9 +2,10 @@
 
 use crate::UnixMs;
 use crate::server::identity::{Identity, Worker};
+use crate::server::vmclock::Machine;
 
 /// How many workers beside the present one have a mark of their own in a record. All others share one mark.
-pub const OTHER_WORKERS: usize = 18;
+pub const OTHER_WORKERS: usize = 17;
 
 /// The durable mark of a server, who wrote it, and the marks of the workers that the server had before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Record {
     pub logged: UnixMs,
     /// The source of these IDs.
     pub identity: Identity,
+    /// The machine of its writer, which can have been cloned since; `None` if its writer could not tell.
+    pub machine: Option<Machine>,
     /// The marks of other workers.
     pub others: OtherMarks,
 }
@@ -127,7 +130,7 @@ mod tests {
         let directory = Inode { number: 1, born_ns: 1 };
         let layout = "flat".parse().expect("a layout");
         let identity = Identity { system_identifier: 1, timeline: 1, directory, worker, layout };
-        Record { revision: 1, life: 1, previous_life: 0, mark, logged: 0, identity, others }
+        Record { revision: 1, life: 1, previous_life: 0, mark, logged: 0, identity, machine: None, others }
     }
 
     #[test]

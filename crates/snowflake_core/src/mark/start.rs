@@ -112,8 +112,8 @@ impl<S: Storage> Mark<'_, S> {
             wal.mark = Some(previous).filter(|&mark| mark > 0);
         }
         let MarkSettings { start_margin_ms, max_borrow_ms: lead_ms, .. } = self.settings;
-        let was_standby = self.storage.was_standby();
-        Ok(StartContext { now, start_margin_ms, lead_ms, wal: Some(wal), was_standby, last_life, lease })
+        let (was_standby, machine) = (self.storage.was_standby(), self.storage.machine());
+        Ok(StartContext { now, start_margin_ms, lead_ms, wal: Some(wal), was_standby, machine, last_life, lease })
     }
 
     /// Under the lock: the lowest grant that a server needs if it gives the rest of its lease back, and at most the

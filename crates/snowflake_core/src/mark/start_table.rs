@@ -11,6 +11,7 @@ use crate::mark::record::{OtherMarks, Record};
 use crate::mark::wal_page::InWal;
 use crate::server::identity::Identity;
 use crate::server::lease::LeaseStart;
+use crate::server::vmclock::Machine;
 
 /// What matters at a start, apart from the record.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub struct StartContext {
     pub wal: Option<InWal>,
     /// Whether this server is a promoted standby.
     pub was_standby: bool,
+    /// The machine; `None` if this server cannot tell.
+    pub machine: Option<Machine>,
     /// What the data directory knows of the record that it wrote last; `None` if it has written none, or came from
     /// elsewhere.
     pub last_life: Option<LastLife>,
@@ -92,6 +95,9 @@ impl StartReason {
 pub enum MarkConflict {
     /// The directory is a copy, whose original may issue the same IDs.
     Copy,
+    /// The machine was restored from a snapshot, or cloned with its memory, since the record was written: a copy of this
+    /// server may issue the same IDs.
+    OtherGeneration,
     /// The mark is another cluster's.
     OtherCluster,
     /// The mark was written on a newer timeline than this server's.
@@ -163,6 +169,7 @@ fn wal_knows(identity: &Identity, context: &StartContext) -> bool {
 /// | found | any | same | another record | any | | | refused, unless WAL knows |
 /// | found | same | same | | any | older than the record's | | refused |
 /// | found | same | same | unknown | other | same | | refused |
+/// | found | same | same | | any | same or newer, on another generation of the machine since the same boot | any | refused |
 /// | found | any | any | | any | any | other | refused |
 /// | found | other | any | | any | any | same | begins above the start margin, unless IDs of the worker were issued without a mark in WAL, and the record knows of none, or was written here on an older timeline |
 /// | found | same | same | | any | newer than the record's | same | begins above the start margin, if WAL has a mark; else refused |
@@ -278,6 +285,8 @@ fn decide_by_record(
         Err(MarkConflict::NewerTimeline)
     } else if same_worker && writer.timeline == identity.timeline && !same_place {
         Err(MarkConflict::Copy)
+    } else if same_worker && was_cloned(record, context) {
+        Err(MarkConflict::OtherGeneration)
     } else if writer.layout != identity.layout {
         Err(MarkConflict::OtherLayout)
     } else if !same_worker && is_disowned && !knows_worker {
@@ -306,6 +315,11 @@ fn decide_by_record(
         // mutant: restart-floor
         Ok(StartPoint { floor: record.mark, reason: StartReason::Restart })
     }
+}
+
+/// Whether the machine was restored or cloned since the record was written.
+fn was_cloned(record: &Record, context: &StartContext) -> bool {
+    context.machine.zip(record.machine).is_some_and(|(now, then)| now.was_cloned_since(&then))
 }
 
 /// Whether a server wrote this record itself, or restored it in place.

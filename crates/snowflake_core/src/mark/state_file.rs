@@ -8,7 +8,7 @@
 //!   0               8       12      16              24              32              40
 //!   ┌───────────────┬───────┬───────┬───────────────┬───────────────┬───────────────┐
 //!   │ "SNOWFLAK"    │version│time-  │ revision      │ number of the │ number of the │   integers are
-//!   │               │   3   │line   │               │ life          │ previous life │   little-endian
+//!   │               │   4   │line   │               │ life          │ previous life │   little-endian
 //!   ├───────────────┼───────┴───────┼───────────────┼───────────────┼───────┬───────┤
 //!   │ mark, Unix ms │ system        │ inode of the  │ its birth,    │ worker        │
 //!   │               │ identifier    │ directory     │ Unix ns, or 0 │               │
@@ -16,10 +16,14 @@
 //!   │ layout, spelled out, padded with zeros: "t41 w10 s12 unit=1ms epoch=2010-11-…" │   100 bytes
 //!   ├───────┬───────────────┬───────────────┬───────────────┬───────────────────────┤
 //!   │ how   │ mark of the   │ worker        │ its mark      │ …                     │   from 180, 192;
-//!   │ many  │ unlisted      │               │               │                       │   18 workers at most
-//!   ├───────┴───────┼───────┬───────┬───────┴───────┬───────┴───────────────────────┘
-//!   480             488     500     504             512
-//!   │ mark in WAL   │   0   │CRC-32C│ revision      │   the checksum is of all bytes before it
+//!   │ many  │ unlisted      │               │               │                       │   17 workers at most
+//!   ├───────┴───────┼───────┴───────┼───────┬───────┼───────┴───────────────────────┘
+//!   464             472             480     │       488
+//!   │ boot, or 0    │ generation of │ mark in WAL   │   the machine of the writer
+//!   │               │ the machine   │               │
+//!   ├───────┬───────┼───────────────┼───────────────┘
+//!   488     500     504             512
+//!   │   0   │CRC-32C│ revision      │   the checksum is of all bytes before it
 //! ```
 //!
 //! The mark of the unlisted counts for every worker without an entry. Marks are points in time and not positions, so
@@ -36,15 +40,18 @@ use crate::UnixMs;
 use crate::id::layout::Layout;
 use crate::mark::record::{OTHER_WORKERS, OtherMarks, Record};
 use crate::server::identity::{Identity, Inode};
+use crate::server::vmclock::Machine;
 use std::ops::Range;
 
 const MAGIC: [u8; 8] = *b"SNOWFLAK";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const LAYOUT: Range<usize> = 80..180;
 const OTHERS: usize = 180;
 const UNLISTED: usize = 184;
 const LIST: usize = 192;
 const ENTRY: usize = 16;
+const BOOT: usize = 464;
+const GENERATION: usize = 472;
 const LOGGED: usize = 480;
 const CHECKSUM: usize = 500;
 const END_REVISION: usize = 504;
@@ -130,6 +137,10 @@ pub fn encode_slot(record: &Record) -> [u8; SLOT] {
         listed += 1;
     }
     put(OTHERS, &listed.to_le_bytes());
+    if let Some(Machine { boot, generation }) = record.machine {
+        put(BOOT, &boot.to_le_bytes());
+        put(GENERATION, &generation.to_le_bytes());
+    }
     put(LOGGED, &record.logged.to_le_bytes());
     put(END_REVISION, &record.revision.to_le_bytes());
     let checksum = crc32c::crc32c(&bytes[..CHECKSUM]);
@@ -211,6 +222,8 @@ fn decode_slot(bytes: &[u8]) -> Result<Record, Damage> {
             worker: u64_at(bytes, 72),
             layout,
         },
+        machine: Some(Machine { boot: u64_at(bytes, BOOT), generation: u64_at(bytes, GENERATION) })
+            .filter(|machine| machine.boot > 0),
         others: OtherMarks::new((0..listed).map(entry), u64_at(bytes, UNLISTED)),
     })
 }

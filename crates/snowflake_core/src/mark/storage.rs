@@ -9,6 +9,7 @@ use crate::mark::trace::Event;
 use crate::mark::wal_page::InWal;
 use crate::server::identity::{Identity, Inode, Worker};
 use crate::server::lease::LeaseStart;
+use crate::server::vmclock::Machine;
 
 /// Why there is no mark, apart from errors of the storage.
 #[derive(Clone, Debug)]
@@ -49,6 +50,9 @@ pub trait Storage {
     fn worker(&self) -> Result<Worker, Self::Error>;
     /// What identifies this server with that worker and that directory.
     fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, Self::Error>;
+    /// The machine on which this server has begun; `None` if it cannot tell. It is written into records, and must not change
+    /// by itself when the machine is cloned.
+    fn machine(&self) -> Option<Machine>;
     /// Whether this server is a promoted standby.
     fn was_standby(&self) -> bool;
     /// Where IDs of the lease begin; `None` for a worker that is not leased. An error while a lease is missing.

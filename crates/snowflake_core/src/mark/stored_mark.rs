@@ -33,6 +33,7 @@ impl<S: Storage> Mark<'_, S> {
             lead_ms: self.settings.max_borrow_ms,
             wal: None,
             was_standby: self.storage.was_standby(),
+            machine: self.storage.machine(),
             last_life,
             lease: None,
         };
@@ -53,6 +54,7 @@ impl StoredMark {
             lead_ms: 0,
             wal: None,
             was_standby: false,
+            machine: None,
             last_life: None,
             lease: None,
         };
@@ -120,7 +122,9 @@ mod tests {
         let mut identity = Identity { worker: OWN, ..stored.identity };
         change(&mut identity);
         let (mark, others) = (1000, OtherMarks::default());
-        stored.record = Some(Record { revision: 9, life: 42, previous_life: 41, mark, logged: mark, identity, others });
+        let (life, previous_life, machine) = (42, 41, None);
+        stored.record =
+            Some(Record { revision: 9, life, previous_life, mark, logged: mark, identity, machine, others });
         let life = Life { number: 42, revision: 9, worker: OWN, wal_mark: 0 };
         stored.context.last_life = Some(LastLife { life, elsewhere: false });
         stored

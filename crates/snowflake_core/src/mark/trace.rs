@@ -197,6 +197,7 @@ pub fn decision(decided: &Result<StartReason, MarkConflict>) -> u64 {
         Err(MarkConflict::NotInWal) => 106,
         Err(MarkConflict::OtherLayout) => 107,
         Err(MarkConflict::OtherLayoutInWal(_)) => 108,
+        Err(MarkConflict::OtherGeneration) => 109,
     }
 }
 

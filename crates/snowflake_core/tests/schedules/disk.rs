@@ -11,6 +11,7 @@ use snowflake_core::mark::wal_page::{InWal, WalPage};
 use snowflake_core::mark::{Refusal, Storage};
 use snowflake_core::server::identity::{Identity, Inode, Worker};
 use snowflake_core::server::lease::LeaseStart;
+use snowflake_core::server::vmclock::Machine;
 use std::cell::RefCell;
 
 const DIRECTORY: Inode = Inode { number: 1, born_ns: 1 };
@@ -118,6 +119,10 @@ impl Storage for &mut Disk {
 
     fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, Failure> {
         Ok(Identity { system_identifier: 1, timeline: 1, directory, worker, layout: self.layout })
+    }
+
+    fn machine(&self) -> Option<Machine> {
+        None
     }
 
     fn was_standby(&self) -> bool {

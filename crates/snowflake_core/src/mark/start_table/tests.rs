@@ -2,6 +2,7 @@
 
 mod accepted;
 mod leased;
+mod machine;
 mod wal;
 
 use super::*;
@@ -15,6 +16,7 @@ const CONTEXT: StartContext = StartContext {
     lead_ms: 2000,
     wal: None,
     was_standby: false,
+    machine: None,
     last_life: None,
     lease: None,
 };
@@ -36,8 +38,8 @@ fn this_server() -> Identity {
 
 /// A record whose writer has written marks to WAL.
 fn record(mark: UnixMs, identity: Identity) -> Record {
-    let (life, previous_life, others) = (LIFE, LIFE - 1, OtherMarks::default());
-    Record { revision: REVISION, life, previous_life, mark, logged: LOGGED, identity, others }
+    let (life, previous_life, machine, others) = (LIFE, LIFE - 1, None, OtherMarks::default());
+    Record { revision: REVISION, life, previous_life, mark, logged: LOGGED, identity, machine, others }
 }
 
 /// What is decided when the record that this data directory wrote last differs from the server's own in this.

@@ -18,6 +18,7 @@ fn record(revision: u64) -> Record {
             worker: 5,
             layout: "flat".parse().expect("a layout"),
         },
+        machine: Some(Machine { boot: 0x6162_6364_6566_6768, generation: 0x7172_7374_7576_7778 }),
         others: OtherMarks::new([(7, 1_600_000_000_000)], 1_500_000_000_000),
     }
 }
@@ -41,6 +42,8 @@ fn a_record_is_read_back_as_it_was_written() {
         let record = Record { mark, ..record(1) };
         assert_eq!(decode(&encode(&record)), Ok(record));
     }
+    let record_without = Record { machine: None, ..record(1) };
+    assert_eq!(decode(&encode(&record_without)), Ok(record_without));
     let many = (0..OTHER_WORKERS as u64).map(|worker| (worker, worker));
     let record = Record { others: OtherMarks::new(many, 0), ..record(1) };
     assert_eq!(decode(&encode(&record)), Ok(record));
@@ -67,7 +70,7 @@ fn a_mark_after_the_end_of_its_layout_is_noticed() {
 /// The format is a promise to files that exist: these bytes must stay readable.
 #[test]
 fn the_format_has_not_changed() {
-    let mut slot = b"SNOWFLAK\x03\0\0\0\x03\0\0\0\x02\0\0\0\0\0\0\0\x38\x37\x36\x35\x34\x33\x32\x31\
+    let mut slot = b"SNOWFLAK\x04\0\0\0\x03\0\0\0\x02\0\0\0\0\0\0\0\x38\x37\x36\x35\x34\x33\x32\x31\
         \x48\x47\x46\x45\x44\x43\x42\x41\x7d\x68\xe5\xcf\x8b\x01\0\0\x08\x07\x06\x05\x04\x03\x02\x01\
         \x14\x13\x12\x11\0\0\0\0\x28\x27\x26\x25\x24\x23\x22\x21\x05\0\0\0\0\0\0\0\
         t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z"
@@ -77,7 +80,9 @@ fn the_format_has_not_changed() {
     slot.extend(1_500_000_000_000_u64.to_le_bytes());
     slot.extend(7_u64.to_le_bytes());
     slot.extend(1_600_000_000_000_u64.to_le_bytes());
-    slot.resize(480, 0);
+    slot.resize(464, 0);
+    slot.extend(0x6162_6364_6566_6768_u64.to_le_bytes());
+    slot.extend(0x7172_7374_7576_7778_u64.to_le_bytes());
     slot.extend(0x5152_5354_5556_5758_u64.to_le_bytes());
     slot.resize(500, 0);
     slot.extend(crc32c::crc32c(&slot).to_le_bytes());
@@ -147,7 +152,7 @@ fn a_file_of_another_kind_is_noticed() {
 
 #[test]
 fn another_version_is_told_whatever_its_length() {
-    for version in [2_u8, 4] {
+    for version in [3_u8, 5] {
         let mut bytes = [&MAGIC[..], &[version, 0, 0, 0]].concat();
         for length in [12, 28, 160, 4096, LENGTH + 1] {
             bytes.resize(length, 0);

@@ -1,0 +1,56 @@
+//! Tests of the start table on machines that were restored from a snapshot, or cloned.
+
+use super::*;
+use crate::server::vmclock::Machine;
+
+const MACHINE: Machine = Machine { boot: 4, generation: 7 };
+const CLONE: Machine = Machine { boot: 4, generation: 8 };
+
+/// What is decided on this machine if the record names that one.
+fn decided_on(
+    machine: Option<Machine>,
+    writer: Option<Machine>,
+    differ: impl Fn(&mut Identity),
+) -> Result<StartReason, MarkConflict> {
+    let mut identity = this_server();
+    differ(&mut identity);
+    let record = Record { machine: writer, ..record(MARK, identity) };
+    let context = StartContext { machine, last_life: Some(life(LIFE)), wal: in_wal(LOGGED), ..CONTEXT };
+    decide(Some(&record), &this_server(), &context).map(|point| point.reason)
+}
+
+#[test]
+fn a_server_whose_machine_was_cloned_while_it_was_stopped_is_refused() {
+    let cloned = Err(MarkConflict::OtherGeneration);
+    assert_eq!(decided_on(Some(CLONE), Some(MACHINE), |_| {}), cloned);
+    let older = |identity: &mut Identity| identity.timeline -= 1;
+    assert_eq!(decided_on(Some(CLONE), Some(MACHINE), older), cloned, "also if it was promoted since");
+    let other = |identity: &mut Identity| identity.layout = "twitter".parse().unwrap();
+    assert_eq!(decided_on(Some(CLONE), Some(MACHINE), other), cloned, "before it is told of another layout");
+}
+
+#[test]
+fn a_server_that_cannot_tell_whether_its_machine_was_cloned_begins_as_without_a_device() {
+    let restart = Ok(StartReason::Restart);
+    let rebooted = Machine { boot: 5, ..CLONE };
+    let machines = [(MACHINE, Some(MACHINE)), (rebooted, Some(MACHINE)), (CLONE, None)];
+    assert_eq!(machines.map(|(now, then)| decided_on(Some(now), then, |_| {})), [restart; 3]);
+    assert_eq!(decided_on(None, Some(MACHINE), |_| {}), restart);
+}
+
+#[test]
+fn a_clone_that_has_got_another_worker_begins() {
+    let before = |identity: &mut Identity| identity.worker += 1;
+    assert_eq!(decided_on(Some(CLONE), Some(MACHINE), before), Ok(StartReason::WalMark));
+}
+
+#[test]
+fn a_cloned_server_continues_with_what_the_registry_grants_it_anew_and_not_with_its_old_lease() {
+    let record = Record { machine: Some(MACHINE), ..record(MARK, this_server()) };
+    let decided = |lease| {
+        let context = StartContext { machine: Some(CLONE), last_life: Some(life(LIFE)), lease: Some(lease), ..CONTEXT };
+        decide(Some(&record), &this_server(), &context).map(|point| point.reason)
+    };
+    assert_eq!(decided(LeaseStart::Continued(0)), Err(MarkConflict::OtherGeneration));
+    assert_eq!(decided(LeaseStart::At(NOW)), Ok(StartReason::Leased));
+}
