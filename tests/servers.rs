@@ -3,6 +3,7 @@
 mod admin;
 mod checkout;
 mod clock;
+mod cloned;
 mod copy;
 mod fdw;
 mod fleet;

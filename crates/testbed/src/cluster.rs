@@ -210,9 +210,15 @@ impl Cluster {
     /// Puts the data directory of a stopped server under an overlay file system: what the server writes from now on is
     /// in another layer. False if that can't be done, as by anybody except root.
     pub fn overlay(&mut self) -> bool {
-        self.traces.touch();
-        let [upper, work] = ["upper", "work"].map(|name| self.make_directory(name));
-        self.overlay = Overlay::new(self.data.clone(), upper, work);
+        self.make_directory("upper");
+        self.lay_over(self.data())
+    }
+
+    /// Gives the server a data directory under the overlay whose upper layer is there.
+    pub(crate) fn lay_over(&mut self, lower: PathBuf) -> bool {
+        let (upper, work) = (self.directory.path().join("upper"), self.make_directory("work"));
+        self.overlay = Overlay::new(lower.clone(), upper, work);
+        self.data = lower;
         self.overlay.is_some()
     }
 

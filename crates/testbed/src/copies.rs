@@ -1,6 +1,7 @@
 //! Servers that come from other servers: standbys, copies, backups, upgrades.
 
 use crate::cluster::{Builder, Cluster, PATIENCE};
+use crate::host::make_private_file;
 use crate::query::value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,19 @@ impl Builder {
         run(Command::new("cp").arg("-a").arg(stopped.data()).arg(cluster.data()));
         self.configure(&cluster);
         cluster
+    }
+
+    /// One of several clones of the machine of a stopped server: it finds the same files, with the same inodes, and what it
+    /// writes from then on is its own. Not started. `None` if that can't be done, as by anybody except root.
+    pub fn clone_of(self, stopped: &Cluster) -> Option<Cluster> {
+        let mut cluster = self.empty();
+        // What is in the upper layer before it is mounted takes the place of what is below.
+        cluster.data = cluster.make_directory("upper");
+        let configuration = cluster.data.join("postgresql.conf");
+        fs::copy(stopped.data().join("postgresql.conf"), &configuration).expect("postgresql.conf");
+        self.configure(&cluster);
+        make_private_file(&configuration);
+        cluster.lay_over(stopped.data()).then_some(cluster)
     }
 
     /// The server that pg_upgrade makes from a stopped one, which was built as [`Builder::old`]. Not started.

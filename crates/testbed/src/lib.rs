@@ -29,6 +29,7 @@ mod stops;
 mod template;
 mod test_run;
 mod traces;
+mod vmclock;
 mod volume;
 mod wal_page;
 
@@ -58,6 +59,7 @@ pub use test_run::skip;
 #[cfg(feature = "runner")]
 pub use testbed_macros::test;
 pub use traces::Traces;
+pub use vmclock::Vmclock;
 pub use volume::Volume;
 
 use snowflake_core::UnixMs;
