@@ -3,7 +3,7 @@
 use crate::names::normalize;
 use crate::promises;
 use crate::state::{Directory, Image, Life, Memory, SERVERS, SHARED, Server, State, Time};
-use crate::step::{Step, next_setting, steps};
+use crate::step::{Step, advanced, next_setting, steps};
 use crate::world::World;
 use stateright::{Model, Property};
 
@@ -58,7 +58,7 @@ impl State {
             Step::Tick => (self.now, self.has_just_ended) = (self.now + 1, false),
             Step::Begin { server, now, mark } => self.begin(server, now, mark, world),
             Step::Write { server } => self.write(server, world),
-            Step::Issue { server, end } => self.issue(server, end),
+            Step::Issue { server, end } => self.issue(server, end, world),
             Step::Extend { server, mark } => self.extend(server, mark, world),
             Step::Fail { server } => {
                 self.budget.failures -= 1;
@@ -68,6 +68,7 @@ impl State {
                 self.budget.failures -= 1;
                 self.skip_wal(server);
             }
+            Step::Advance { server } => self.advance(server, advanced(self, world)),
             Step::Lower { server, mark } => self.lower(server, mark),
             Step::Stop { server } => self.stop(server),
             Step::Crash { server } => {

@@ -13,6 +13,8 @@ pub enum Rule {
     BeginsAtMark,
     /// A server without a certain mark begins above the start margin.
     StartMargin,
+    /// A server that begins at once begins above all that another one can be ahead.
+    AboveLead,
     /// A server without a certain mark waits until its clock has passed where it begins.
     WaitsForClock,
     /// The data directory knows the last life that it wrote.
@@ -43,11 +45,12 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::MarkBeforeIds,
         Self::WalBeforeRecord,
         Self::BeginsAtMark,
         Self::StartMargin,
+        Self::AboveLead,
         Self::WaitsForClock,
         Self::LifeInDataDirectory,
         Self::CopiedLifeSaysNothing,

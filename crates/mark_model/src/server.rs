@@ -13,6 +13,13 @@ pub fn extended(running: &Running, state: &State, world: &World) -> Time {
     mark_for(running.next.min(state.now + running.lag), state.now, world)
 }
 
+/// The end of the timestamps that a running server may issue.
+pub fn allowed(running: &Running, state: &State, world: &World) -> Time {
+    // A server with a wrong clock does not know how far ahead it is.
+    let ahead = if world.wrong_clocks { running.lag } else { running.lag.min(world.borrow) };
+    running.covered.min(state.now + ahead + 1)
+}
+
 /// See `snowflake_core::mark::reservation::next_mark`.
 fn mark_for(needed: Time, now: Time, world: &World) -> Time {
     (now + world.reserve).max(needed + 1)
@@ -228,10 +235,10 @@ impl State {
         !waits || self.servers.iter().any(has_it)
     }
 
-    pub fn issue(&mut self, server: usize, end: Option<Time>) {
+    pub fn issue(&mut self, server: usize, end: Option<Time>, world: &World) {
         let Memory::Running(mut running) = self.servers[server].memory else { return };
         let at = self.servers[server];
-        let end = end.unwrap_or_else(|| running.covered.min(self.now + running.lag + 1));
+        let end = end.unwrap_or_else(|| allowed(&running, self, world));
         // Of the other layout, those of the next timestamp are the same IDs.
         let apart = Time::from(at.layout);
         let is_new = self.issued[usize::from(at.worker)].add(running.next + apart..end + apart);
@@ -241,6 +248,15 @@ impl State {
         running.next = end;
         running.lag = running.next.saturating_sub(self.now + 1).min(running.lag);
         self.servers[server].memory = Memory::Running(running);
+    }
+
+    /// Has IDs begin at this time, or later.
+    pub fn advance(&mut self, server: usize, past: Time) {
+        self.budget.advances -= 1;
+        if let Memory::Running(running) = &mut self.servers[server].memory {
+            running.next = running.next.max(past);
+            running.lag = running.next.saturating_sub(self.now);
+        }
     }
 
     /// Gives up what is being written.

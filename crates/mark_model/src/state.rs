@@ -211,6 +211,8 @@ pub struct Budget {
     pub rewinds: u8,
     pub changes: u8,
     pub images: u8,
+    /// How often a DBA has IDs begin later.
+    pub advances: u8,
 }
 
 /// What does not hold any more.

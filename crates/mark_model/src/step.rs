@@ -1,7 +1,7 @@
 //! What can happen.
 
-use crate::server::extended;
-use crate::state::{Memory, SERVERS, State, Time, WORKERS, WalMark};
+use crate::server::{allowed, extended};
+use crate::state::{Memory, Running, SERVERS, State, Time, WORKERS, WalMark};
 use crate::world::{Beyond, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub enum Step {
     },
     /// A server cannot write to WAL, and goes on without.
     SkipWal {
+        server: usize,
+    },
+    /// A DBA has a running server begin its IDs later than it may issue them.
+    Advance {
         server: usize,
     },
     /// A server lowers the mark that it was writing.
@@ -121,9 +125,10 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
         }
         Memory::Starting(_) => {}
         Memory::Running(running) => {
-            if running.next < running.covered && running.next <= state.now + running.lag {
+            if running.next < allowed(&running, state, world) {
                 steps.push(Step::Issue { server, end: None });
             }
+            advance(state, world, server, &running, steps);
             match running.extension {
                 Some((_, write)) if state.can_write(server, write, running.in_wal, world) => {
                     steps.push(Step::Write { server });
@@ -160,6 +165,24 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
         }
         steps.extend([Step::SetLayout { server }, Step::SetWalMark { server }, Step::SetDirectory { server }]);
     }
+}
+
+/// The mark is extended past the time first.
+fn advance(state: &State, world: &World, server: usize, running: &Running, steps: &mut Vec<Step>) {
+    let past = advanced(state, world);
+    if state.budget.advances == 0 || running.extension.is_some() || running.next > past {
+        return;
+    }
+    if running.covered > past {
+        steps.push(Step::Advance { server });
+    } else {
+        steps.push(Step::Extend { server, mark: Some(past + 1) });
+    }
+}
+
+/// Where IDs begin after an advance: later than they may be issued.
+pub fn advanced(state: &State, world: &World) -> Time {
+    state.now + world.borrow + 1
 }
 
 fn begin(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {

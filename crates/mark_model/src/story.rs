@@ -1,9 +1,9 @@
 //! Tells what happened in sentences.
 
 use crate::found::Found;
-use crate::server::extended;
+use crate::server::{allowed, extended};
 use crate::state::{Memory, State, Time, WalMark, Write};
-use crate::step::{Step, next_setting};
+use crate::step::{Step, advanced, next_setting};
 use crate::world::World;
 use model_explorer::Told;
 
@@ -13,13 +13,14 @@ impl Told for World {
             Step::Tick => format!("The clock shows {}.", state.now + 1),
             Step::Begin { server, now, .. } => begins(state, server, now, self),
             Step::Write { server } => writes(state, server),
-            Step::Issue { server, .. } => issues(state, server),
+            Step::Issue { server, .. } => issues(state, server, self),
             Step::Extend { server, .. } => {
                 let Memory::Running(running) = state.servers[server].memory else { return String::new() };
                 format!("{} wants a mark of {}.", name(server), extended(&running, state, self))
             }
             Step::Fail { server } => format!("{} fails to write, and gives up.", name(server)),
             Step::SkipWal { server } => format!("{} cannot write to WAL, and goes on.", name(server)),
+            Step::Advance { server } => format!("IDs of {} begin at {} or later.", name(server), advanced(state, self)),
             Step::Lower { server, mark } => format!("{} lowers the mark to {mark}.", name(server)),
             Step::Stop { server } => format!("{} is stopped.", name(server)),
             Step::Crash { server } => format!("{} crashes.", name(server)),
@@ -77,8 +78,8 @@ fn writes(state: &State, server: usize) -> String {
     }
 }
 
-fn issues(state: &State, server: usize) -> String {
+fn issues(state: &State, server: usize, world: &World) -> String {
     let Memory::Running(running) = state.servers[server].memory else { return String::new() };
-    let end = running.covered.min(state.now + running.lag + 1);
+    let end = allowed(&running, state, world);
     format!("{} issues {} to {} of worker {}.", name(server), running.next, end - 1, state.servers[server].worker)
 }

@@ -10,8 +10,10 @@ pub struct World {
     pub end: Time,
     /// How far the mark is ahead of the clock.
     pub reserve: Time,
-    /// The start margin.
+    /// The start margin: how long a server without a certain mark waits.
     pub margin: Time,
+    /// How far ahead of its clock a server issues timestamps, if the clock is right: `max_borrow`.
+    pub borrow: Time,
     pub wal_mark: WalMark,
     /// How often things happen at most.
     pub budget: Budget,
@@ -45,8 +47,18 @@ impl World {
         end: 5,
         reserve: 2,
         margin: 2,
+        borrow: 2,
         wal_mark: WalMark::Prefer,
-        budget: Budget { ends: 3, failures: 0, backups: 0, promotions: 0, rewinds: 0, changes: 0, images: 0 },
+        budget: Budget {
+            ends: 3,
+            failures: 0,
+            backups: 0,
+            promotions: 0,
+            rewinds: 0,
+            changes: 0,
+            images: 0,
+            advances: 0,
+        },
         is_shared: false,
         wrong_clocks: false,
         beyond: Beyond::Nothing,

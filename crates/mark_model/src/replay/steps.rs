@@ -207,7 +207,8 @@ impl Steps {
 fn step_in(state: &State, step: Step, world: &World) -> State {
     let mut state = *state;
     // As often as it takes.
-    state.budget = Budget { ends: 9, failures: 9, backups: 9, promotions: 9, rewinds: 9, changes: 9, images: 9 };
+    state.budget =
+        Budget { ends: 9, failures: 9, backups: 9, promotions: 9, rewinds: 9, changes: 9, images: 9, advances: 9 };
     state.happen(step, world);
     state
 }

@@ -1,6 +1,6 @@
 //! What each rule is for: what goes wrong without it.
 
-use crate::promise::{CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS, WRONG_CLOCKS};
+use crate::promise::{CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS, SHORT_MARGIN, WRONG_CLOCKS};
 use libtest_mimic::Trial;
 use mark_model::promises::UNIQUENESS;
 use mark_model::rules::Rule;
@@ -13,6 +13,7 @@ const NEEDED: &[(Rule, World)] = &[
     (Rule::MarkBeforeIds, WRONG_CLOCKS),
     (Rule::BeginsAtMark, WRONG_CLOCKS),
     (Rule::StartMargin, FAILOVERS),
+    (Rule::AboveLead, SHORT_MARGIN),
     (Rule::LifeInDataDirectory, FAILOVERS),
     (Rule::CopiedLifeSaysNothing, FAILOVERS_WRONG.off()),
     (Rule::RecordNamesDirectory, FAILOVERS_WRONG.off()),
