@@ -82,7 +82,7 @@ fn log_configuration() {
     if worker::starts_as_standby() && identity::is_shared_with_source() {
         warn_of_shared_worker();
     }
-    if gucs::layout().is_ok_and(|layout| gucs::start_margin_ms(&layout) > gucs::max_borrow_ms()) {
+    if gucs::layout().is_ok_and(|layout| gucs::start_wait_ms(&layout) > gucs::max_borrow_ms()) {
         error_report(
             PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
             "snowflake_pg.reserve_ahead or snowflake_pg.start_margin is greater than snowflake_pg.max_borrow",

@@ -36,7 +36,7 @@ fn settings(layout: Layout) -> MarkSettings {
         reserve_ahead_ms: gucs::reserve_ahead_ms(),
         max_borrow_ms: gucs::max_borrow_ms(),
         borrows_ticks: gucs::sequence_exhaustion().borrows_ticks(),
-        start_margin_ms: gucs::start_margin_ms(&layout),
+        start_wait_ms: gucs::start_wait_ms(&layout),
         wal_mark: gucs::wal_mark(),
     }
 }

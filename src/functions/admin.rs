@@ -20,7 +20,7 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, log};
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::Storage;
 use snowflake_core::mark::record::OtherMarks;
-use snowflake_core::mark::start_table::{MarkConflict, above_lead, accept, decide};
+use snowflake_core::mark::start_table::{MarkConflict, above_start_margin, accept, decide};
 use snowflake_core::mark::trace::Event;
 use snowflake_core::server::identity::Identity;
 use snowflake_core::{UnixMs, display_time};
@@ -172,7 +172,7 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     let mut server = mark::within(start::lock_directory()?)?;
     let (identity, last_life) = (current_identity(&server)?, server.storage.read_life()?);
     let context = server.context(identity.worker, now, last_life, shared().lease.start())?;
-    let mark = above_lead(floor, &context);
+    let mark = above_start_margin(floor, &context);
     let Shared { generator, mark: state, .. } = shared();
     match server.storage.directory.read() {
         Err(StateFileError::Damaged { .. }) if !generator.is_started() => {}

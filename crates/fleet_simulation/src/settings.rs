@@ -55,11 +55,6 @@ pub fn layout() -> Layout {
     "flat".parse().expect("a preset")
 }
 
-/// How far above its clock a server begins that has to rely on it, in milliseconds.
-fn start_margin_ms() -> u64 {
-    reservation::start_margin_ms(LEAST_START_MARGIN_MS, RESERVE_AHEAD_MS, layout().tick_ms(), false, MAX_BORROW_MS)
-}
-
 /// What decides about the mark of a server: the defaults of the extension, but where a cluster has one worker.
 pub fn mark_settings(way: Way) -> MarkSettings {
     MarkSettings {
@@ -67,7 +62,7 @@ pub fn mark_settings(way: Way) -> MarkSettings {
         reserve_ahead_ms: RESERVE_AHEAD_MS,
         max_borrow_ms: MAX_BORROW_MS,
         borrows_ticks: false,
-        start_margin_ms: start_margin_ms(),
+        start_wait_ms: reservation::start_wait_ms(LEAST_START_MARGIN_MS, RESERVE_AHEAD_MS, layout().tick_ms()),
         wal_mark: if way == Way::Shared { WalMark::Require } else { WalMark::Prefer },
     }
 }

@@ -62,8 +62,7 @@ impl Found {
         let last_life = if world.keeps(Rule::LifeInDataDirectory) { last_life } else { record.as_ref().map(believed) };
         let context = StartContext {
             now,
-            lead_ms: if world.keeps(Rule::AboveLead) { world.borrow } else { 0 },
-            start_margin_ms: if world.keeps(Rule::StartMargin) { world.margin } else { 0 },
+            start_margin_ms: if world.keeps(Rule::StartMargin) { world.margin() } else { 0 },
             wal: Some(in_wal(at, world)),
             was_standby: at.is_promoted,
             machine: None,

@@ -20,7 +20,7 @@ const ALWAYS: &[(&str, Condition)] = &[
 
 const SOMETIMES: &[(&str, Condition)] = &[
     ("IDs are issued as long as the clock goes on after the start margin", |world, state| {
-        state.issued[0].count() >= world.end - world.margin
+        state.issued[0].count() >= world.end - world.wait
     }),
     ("a server starts twice, and issues IDs each time", |_, state| state.lives > 1 && state.issued[0].count() > 2),
 ];

@@ -13,10 +13,8 @@ pub enum Rule {
     BeginsAtMark,
     /// A server without a certain mark begins above the start margin.
     StartMargin,
-    /// A server that begins at once begins above all that another one can be ahead.
+    /// The start margin is as long as a server can be ahead of its clock.
     AboveLead,
-    /// A server without a certain mark waits until its clock has passed where it begins.
-    WaitsForClock,
     /// The data directory knows the last life that it wrote.
     LifeInDataDirectory,
     /// A life that was copied with its data directory says nothing.
@@ -45,13 +43,12 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 17] = [
         Self::MarkBeforeIds,
         Self::WalBeforeRecord,
         Self::BeginsAtMark,
         Self::StartMargin,
         Self::AboveLead,
-        Self::WaitsForClock,
         Self::LifeInDataDirectory,
         Self::CopiedLifeSaysNothing,
         Self::RecordNamesLifeBefore,

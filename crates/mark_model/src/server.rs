@@ -3,7 +3,7 @@
 use crate::coverage;
 use crate::found::{Found, as_core, as_last};
 use crate::rules::Rule;
-use crate::state::{InPage, Life, Memory, Page, Record, Running, Server, Start, State, Time, WalMark, Write};
+use crate::state::{InPage, Life, Memory, Page, Record, Running, Server, Start, State, Time, Wait, WalMark, Write};
 use crate::world::World;
 use snowflake_core::mark::life::LastLife;
 use snowflake_core::mark::start_table::{MarkConflict, StartPoint};
@@ -50,12 +50,13 @@ impl State {
             return;
         }
         let (mut floor, mut waited) = (floor, None);
-        if reason.relies_on_clock() && world.keeps(Rule::WaitsForClock) {
+        if reason.relies_on_clock() {
             match at.memory {
-                Memory::Waiting(until) if now >= until => (floor, waited) = (until.max(known), Some(until)),
+                Memory::Waiting(wait) if now >= wait.until => (floor, waited) = (wait.floor.max(known), Some(wait)),
                 Memory::Waiting(_) => return,
                 _ => {
-                    self.servers[server].memory = Memory::Waiting(floor);
+                    let until = floor.saturating_sub(world.margin() - world.wait);
+                    self.servers[server].memory = Memory::Waiting(Wait { until, floor });
                     return;
                 }
             }
@@ -310,7 +311,7 @@ impl State {
 /// The memory of a process that begins anew, and has waited for its clock already if it has.
 fn before_start(memory: Memory) -> Memory {
     match memory {
-        Memory::Starting(Start { waited: Some(until), .. }) => Memory::Waiting(until),
+        Memory::Starting(Start { waited: Some(wait), .. }) => Memory::Waiting(wait),
         _ => Memory::Down,
     }
 }

@@ -125,17 +125,26 @@ pub enum Memory {
     /// The generator has not been started.
     #[default]
     Down,
-    /// It waits until the clock shows this time: no mark is certain.
-    Waiting(Time),
+    /// It waits for its clock: no mark is certain.
+    Waiting(Wait),
     Starting(Start),
     Running(Running),
+}
+
+/// A wait for the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wait {
+    /// What the clock must show.
+    pub until: Time,
+    /// Where IDs then begin.
+    pub floor: Time,
 }
 
 /// A start of which something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Start {
-    /// Until when it has waited for its clock, if it has.
-    pub waited: Option<Time>,
+    /// The wait for its clock, if it has waited.
+    pub waited: Option<Wait>,
     pub first: Time,
     pub mark: Time,
     pub in_wal: Time,

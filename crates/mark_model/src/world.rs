@@ -10,8 +10,8 @@ pub struct World {
     pub end: Time,
     /// How far the mark is ahead of the clock.
     pub reserve: Time,
-    /// The start margin: how long a server without a certain mark waits.
-    pub margin: Time,
+    /// How long a server without a certain mark waits.
+    pub wait: Time,
     /// How far ahead of its clock a server issues timestamps, if the clock is right: `max_borrow`.
     pub borrow: Time,
     pub wal_mark: WalMark,
@@ -46,7 +46,7 @@ impl World {
     pub const ALONE: Self = Self {
         end: 5,
         reserve: 2,
-        margin: 2,
+        wait: 2,
         borrow: 2,
         wal_mark: WalMark::Prefer,
         budget: Budget {
@@ -89,6 +89,11 @@ impl World {
     /// This world, where something happens that no rule helps against.
     pub const fn with(self, beyond: Beyond) -> Self {
         Self { beyond, ..self }
+    }
+
+    /// The start margin, as `MarkSettings::start_margin_ms`.
+    pub fn margin(&self) -> Time {
+        if self.keeps(Rule::AboveLead) { self.wait.max(self.borrow) } else { self.wait }
     }
 
     /// Whether a rule is on.

@@ -36,7 +36,7 @@ use crate::issue::generator::Generator;
 use crate::mark::life::{LastLife, Life};
 use crate::mark::record::{OtherMarks, Record};
 use crate::mark::reservation::Extension;
-use crate::mark::start_table::above_lead;
+use crate::mark::start_table::above_start_margin;
 use crate::mark::trace::Event;
 use crate::server::identity::{Identity, Inode, Worker};
 use crate::server::lease;
@@ -89,10 +89,23 @@ pub struct MarkSettings {
     pub max_borrow_ms: u64,
     /// Whether a full tick is followed by ticks that are ahead of the clock: `sequence_exhaustion = borrow`.
     pub borrows_ticks: bool,
-    /// See [`reservation::start_margin_ms`].
-    pub start_margin_ms: u64,
+    /// See [`reservation::start_wait_ms`].
+    pub start_wait_ms: u64,
     /// `snowflake_pg.wal_mark`.
     pub wal_mark: WalMark,
+}
+
+impl MarkSettings {
+    /// How far above the clock, in milliseconds, a server begins that cannot know what was issued before: it finds no
+    /// mark, or one of an earlier timeline. With a right clock, no server is further ahead than that.
+    pub fn start_margin_ms(&self) -> u64 {
+        self.start_wait_ms.max(self.max_borrow_ms)
+    }
+
+    /// How far ahead of its clock a server begins that has [waited](reservation::start_wait_ms).
+    fn ahead_after_wait_ms(&self) -> u64 {
+        self.start_margin_ms() - self.start_wait_ms
+    }
 }
 
 /// The mark of a server. Callers that change it have the lock.
@@ -220,7 +233,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let (worker, last) = (self.storage.worker()?, self.last_record()?);
         let context = self.context(worker, now, self.storage.read_life()?, self.storage.lease()?)?;
         let covered = self.settings.layout.time_of(self.generator.covered_until());
-        Ok(above_lead(last.map_or(0, |last| last.mark).max(covered), &context))
+        Ok(above_start_margin(last.map_or(0, |last| last.mark).max(covered), &context))
     }
 
     /// Under the lock, when all new IDs are above [this](Self::floor_above_copies): makes durable on which machine they are

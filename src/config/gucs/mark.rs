@@ -1,7 +1,6 @@
 //! The parameters of the durable mark.
 
 use super::parameter::{Choice, Define, Number, Parameter, Text};
-use super::{max_borrow_ms, sequence_exhaustion};
 use pgrx::pg_sys::GucContext::{PGC_POSTMASTER, PGC_SIGHUP};
 use pgrx::pg_sys::{GUC_SUPERUSER_ONLY, GUC_UNIT_MS, GUC_UNIT_S};
 use snowflake_core::id::layout::Layout;
@@ -53,11 +52,9 @@ static START_MARGIN: Parameter<Number> = Parameter {
     value: Number::new(1_000, 0..=86_400_000),
 };
 
-/// How far above the clock a server begins if it cannot know what was issued before, in milliseconds.
-pub fn start_margin_ms(layout: &Layout) -> u64 {
-    let borrows_ticks = sequence_exhaustion().borrows_ticks();
-    let least = START_MARGIN.get();
-    reservation::start_margin_ms(least, reserve_ahead_ms(), layout.tick_ms(), borrows_ticks, max_borrow_ms())
+/// How long a server waits that cannot know what was issued before, in milliseconds.
+pub fn start_wait_ms(layout: &Layout) -> u64 {
+    reservation::start_wait_ms(START_MARGIN.get(), reserve_ahead_ms(), layout.tick_ms())
 }
 
 static WAL_MARK: Parameter<Choice<WalMark>> = Parameter {

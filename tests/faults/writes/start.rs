@@ -80,7 +80,7 @@ impl Files {
             reserve_ahead_ms: 500,
             max_borrow_ms: MARGIN_MS,
             borrows_ticks: true,
-            start_margin_ms: MARGIN_MS,
+            start_wait_ms: MARGIN_MS,
             wal_mark,
         };
         if self.disk.last().directory.is_none() {

@@ -109,8 +109,7 @@ impl<'a> Replay<'a> {
                 let is_late = states.iter().all(is_running);
                 if is_refused && !is_late { self.begin(&states, None)? } else { states }
             }
-            Event::Waits { .. } => self.begin(&states, None)?,
-            Event::Starts { .. } => self.begin(&states, Some(event))?,
+            Event::Waits { .. } | Event::Starts { .. } => self.begin(&states, Some(event))?,
             Event::Logged { worker, counts, .. } => {
                 let worker = usize::from(self.numbers.worker(worker)?);
                 self.each(&states, |steps, state| steps.logged(state, worker, counts))
@@ -172,8 +171,8 @@ impl<'a> Replay<'a> {
     }
 
     /// Whether the registry has granted what a start begins with.
-    fn is_granted(&mut self, told: &Told, starts: Option<Event>) -> bool {
-        let (Some(Event::Starts { first, limit, .. }), Event::Begins { worker, .. }) = (starts, told.begins) else {
+    fn is_granted(&mut self, told: &Told, goes_on: Option<Event>) -> bool {
+        let (Some(Event::Starts { first, limit, .. }), Event::Begins { worker, .. }) = (goes_on, told.begins) else {
             return true;
         };
         let Event::Decided { lease, lease_begins, .. } = told.decided else { return true };
@@ -181,11 +180,11 @@ impl<'a> Replay<'a> {
     }
 
     /// A start that goes on as this event tells, or waits, or is refused.
-    fn begin(&mut self, states: &[State], starts: Option<Event>) -> Result<Vec<State>, Outside> {
+    fn begin(&mut self, states: &[State], goes_on: Option<Event>) -> Result<Vec<State>, Outside> {
         let told: Result<[Event; 5], _> = std::mem::take(&mut self.told).try_into();
         let Ok([begins, record, life, in_wal, decided]) = told else { return Ok(Vec::new()) };
         let told = Told { begins, record, life, in_wal, decided };
-        if !self.is_granted(&told, starts) {
+        if !self.is_granted(&told, goes_on) {
             return Ok(Vec::new());
         }
         let found = self.each(states, |steps, state| steps.gives_up(state));
@@ -194,7 +193,7 @@ impl<'a> Replay<'a> {
                 break;
             }
             let seen = self.with_found(&found, &told, adopts)?;
-            let begun = self.each(&seen, |steps, state| steps.begun(state, &told, starts));
+            let begun = self.each(&seen, |steps, state| steps.begun(state, &told, goes_on));
             if !begun.is_empty() {
                 return Ok(begun);
             }

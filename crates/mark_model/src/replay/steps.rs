@@ -69,7 +69,7 @@ impl Steps {
     }
 
     /// A start that decides what the server has decided, and goes on as this event tells.
-    pub(super) fn begun(&self, state: &State, told: &Told, starts: Option<Event>) -> Option<State> {
+    pub(super) fn begun(&self, state: &State, told: &Told, goes_on: Option<Event>) -> Option<State> {
         let Event::Begins { now, layout, .. } = told.begins else { return None };
         let Event::Decided { decision: decided, floor, margin_ms, lease, lease_begins, .. } = told.decided else {
             return None;
@@ -80,14 +80,18 @@ impl Steps {
             2 => Some(LeaseStart::First(lease_begins)),
             _ => Some(LeaseStart::At(lease_begins)),
         };
-        let world = World { margin: margin_ms, lease, ..self.world };
+        let wait = match goes_on {
+            Some(Event::Waits { until }) => margin_ms.checked_sub(floor.checked_sub(until)?)?,
+            _ => 0,
+        };
+        let world = World { borrow: margin_ms, wait, lease, ..self.world };
         let outcome = Found::new(state, 0, now, &world).decide();
         let is_same = decision(&outcome.map(|StartPoint { reason, .. }| reason)) == decided
             && outcome.map_or(0, |point| point.floor) == floor;
         if !is_same || !matches!(state.servers[0].memory, Memory::Down | Memory::Waiting(_)) {
             return None;
         }
-        let Some(Event::Starts { first, mark, limit, wal_mark }) = starts else {
+        let Some(Event::Starts { first, mark, limit, wal_mark }) = goes_on else {
             return Some(step_in(state, Step::Begin { server: 0, now, mark: None }, &world));
         };
         let mut state = *state;

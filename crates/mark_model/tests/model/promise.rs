@@ -19,7 +19,7 @@ pub const TWO_FAILOVERS: World =
 /// A server that is ahead of its clock as far as it may be, and further.
 const ADVANCES: World = World { end: 6, budget: Budget { advances: 1, ..FAILOVER }, ..World::ALONE };
 /// The start margin is shorter than that.
-pub const SHORT_MARGIN: World = World { reserve: 1, margin: 1, ..ADVANCES };
+pub const SHORT_MARGIN: World = World { reserve: 1, wait: 1, ..ADVANCES };
 pub const REWINDS: World = World { budget: Budget { promotions: 2, rewinds: 1, ..FAILOVER }, ..WRONG_CLOCKS };
 pub const CHANGES: World = World { budget: Budget { ends: 2, changes: 2, ..NOTHING }, ..WRONG_CLOCKS };
 const IMAGES_RIGHT: World = World { budget: IMAGES.budget, ..World::ALONE }.shared();
@@ -43,6 +43,7 @@ const PROMISES: &[(&str, World, Bounds)] = &[
     ("two_failovers_and_a_rewind_let_nothing_be_issued_twice", REWINDS, Bounds::Short),
     ("two_failovers_of_a_directory_outside_let_nothing_be_issued_twice", REWINDS.shared(), Bounds::Short),
     ("a_failover_after_an_advance_lets_nothing_be_issued_twice", ADVANCES, Bounds::Short),
+    ("a_start_margin_shorter_than_max_borrow_lets_nothing_be_issued_twice", SHORT_MARGIN, Bounds::Short),
     ("failovers_one_after_another_let_nothing_be_issued_twice", TWO_FAILOVERS, Bounds::Short),
     ("a_data_directory_that_goes_back_under_a_right_clock_lets_nothing_be_issued_twice", IMAGES_RIGHT, Bounds::Short),
     (

@@ -76,20 +76,10 @@ pub fn soft_limit(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
     mark - (mark - from) / 4
 }
 
-/// How far above the clock, in milliseconds, a server begins that cannot know what was issued before: it finds no mark,
-/// or one of an earlier timeline. With a right clock, what was issued is ahead of it by a reservation at most, rounded
-/// up to whole ticks at both ends. If full ticks are borrowed, or a tick is longer than a restart, it can be ahead by
-/// `max_borrow`.
-pub fn start_margin_ms(
-    least_start_margin_ms: u64,
-    reserve_ahead_ms: u64,
-    tick_ms: u64,
-    borrows_ticks: bool,
-    max_borrow_ms: u64,
-) -> u64 {
-    let restarted_ms = reserve_ahead_ms + 2 * (tick_ms - 1);
-    let allowed_ms = if borrows_ticks || tick_ms > LEAST_STEP_MS { max_borrow_ms } else { 0 };
-    least_start_margin_ms.max(restarted_ms).max(allowed_ms)
+/// How long a server waits before its first ID if it finds no certain mark, in milliseconds: as long as a restart takes
+/// IDs ahead of a right clock, by a reservation that is rounded up to whole ticks at both ends.
+pub fn start_wait_ms(least_ms: u64, reserve_ahead_ms: u64, tick_ms: u64) -> u64 {
+    least_ms.max(reserve_ahead_ms + 2 * (tick_ms - 1))
 }
 
 #[cfg(test)]
@@ -181,17 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn the_start_margin_is_never_shorter_than_the_reservation() {
-        assert_eq!(start_margin_ms(1000, 2000, 1, false, 5000), 2000);
-        assert_eq!(start_margin_ms(1000, 100, 1, false, 5000), 1000);
-    }
-
-    #[test]
-    fn the_start_margin_is_as_long_as_ids_can_be_ahead_of_the_clock() {
-        assert_eq!(start_margin_ms(1000, 2000, 1, true, 5000), 5000, "full ticks are borrowed");
-        assert_eq!(start_margin_ms(1000, 2000, 10, false, 5000), 2018, "rounded to ticks of 10 ms at both ends");
-        assert_eq!(start_margin_ms(1000, 2000, 1000, false, 5000), 5000, "each restart may take it a tick further");
-        assert_eq!(start_margin_ms(1000, 2000, LEAST_STEP_MS, false, 5000), 2098, "a tick as long as a restart");
-        assert_eq!(start_margin_ms(1000, 2000, 1000, false, 0), 3998);
+    fn a_wait_is_as_long_as_restarts_take_ids_ahead_of_the_clock() {
+        assert_eq!(start_wait_ms(1000, 2000, 1), 2000);
+        assert_eq!(start_wait_ms(1000, 100, 1), 1000);
+        assert_eq!(start_wait_ms(1000, 2000, 10), 2018, "rounded to ticks of 10 ms at both ends");
+        assert_eq!(start_wait_ms(1000, 2000, 1000), 3998);
     }
 }

@@ -1,6 +1,6 @@
 //! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::mark::start_table) decides.
 
-use super::{Mark, MarkSettings, Refusal, Storage};
+use super::{Mark, Refusal, Storage};
 use crate::id::layout::Layout;
 use crate::mark::life::LastLife;
 use crate::mark::record::{OtherMarks, Record};
@@ -82,7 +82,8 @@ impl<S: Storage> Mark<'_, S> {
         if point.reason.relies_on_clock() && start_not_before > 0 {
             // A mark that has appeared meanwhile counts, too.
             // mutant: begins-before-wait
-            point.floor = start_not_before.max(known).max(context.wal.map_or(0, |wal| wal.common));
+            let floor = start_not_before + self.settings.ahead_after_wait_ms();
+            point.floor = floor.max(known).max(context.wal.map_or(0, |wal| wal.common));
         }
         // Past the end, although neither the clock nor this server's IDs are.
         let is_pushed = point.floor > known;
@@ -111,9 +112,9 @@ impl<S: Storage> Mark<'_, S> {
         if logged > 0 && wal.mark == Some(logged) {
             wal.mark = Some(previous).filter(|&mark| mark > 0);
         }
-        let MarkSettings { start_margin_ms, max_borrow_ms: lead_ms, .. } = self.settings;
+        let start_margin_ms = self.settings.start_margin_ms();
         let (was_standby, machine) = (self.storage.was_standby(), self.storage.machine());
-        Ok(StartContext { now, start_margin_ms, lead_ms, wal: Some(wal), was_standby, machine, last_life, lease })
+        Ok(StartContext { now, start_margin_ms, wal: Some(wal), was_standby, machine, last_life, lease })
     }
 
     /// Under the lock: the lowest grant that a server needs if it gives the rest of its lease back, and at most the
@@ -130,9 +131,8 @@ impl<S: Storage> Mark<'_, S> {
     /// Under the lock: starts the generator above everything that this server may have issued before.
     ///
     /// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the
-    /// right one, with the right mark, may come back. For the same reason a server without a mark waits until its clock
-    /// has passed the start margin, instead of going ahead of the clock. It writes no mark meanwhile, so it waits again
-    /// after a crash.
+    /// right one, with the right mark, may come back. For the same reason a server without a mark waits, and so it
+    /// begins less far ahead of its clock. It writes no mark meanwhile, so it waits again after a crash.
     pub fn start(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
         let begin = self.start_at(now);
         self.tell_of_end(begin)
@@ -147,8 +147,9 @@ impl<S: Storage> Mark<'_, S> {
             }
             self.storage.sign();
             self.storage.tell(&plan.told);
-            self.storage.tell(&[Event::Waits { until: plan.point.floor }]);
-            state.start_not_before.store(plan.point.floor, Relaxed);
+            let until = plan.point.floor - self.settings.ahead_after_wait_ms();
+            self.storage.tell(&[Event::Waits { until }]);
+            state.start_not_before.store(until, Relaxed);
             return Ok(Begin::Waiting(plan.point));
         }
         let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
@@ -225,8 +226,8 @@ impl<S: Storage> Mark<'_, S> {
         Ok(())
     }
 
-    /// Whether the server must wait: it has no certain mark and the start margin has not passed, or its mark was reset
-    /// to far ahead.
+    /// Whether the server must wait: it has no certain mark and has not waited yet, or its mark was reset to far
+    /// ahead.
     fn is_pending(&self, plan: &Plan) -> bool {
         let start_not_before = self.state.start_not_before.load(Relaxed);
         // mutant: wait-cut-short

@@ -18,10 +18,8 @@ use crate::server::vmclock::Machine;
 pub struct StartContext {
     /// What the clock shows.
     pub now: UnixMs,
-    /// See [`crate::mark::reservation::start_margin_ms`].
+    /// See [`MarkSettings::start_margin_ms`](crate::mark::MarkSettings::start_margin_ms).
     pub start_margin_ms: u64,
-    /// How far ahead of its clock a server can be, in milliseconds: `max_borrow`.
-    pub lead_ms: u64,
     /// What WAL says of this worker; `None` if that does not count, since the registry knows.
     pub wal: Option<InWal>,
     /// Whether this server is a promoted standby.
@@ -33,13 +31,6 @@ pub struct StartContext {
     pub last_life: Option<LastLife>,
     /// Where the lease of this worker begins, if it is leased.
     pub lease: Option<LeaseStart>,
-}
-
-impl StartContext {
-    /// How far above the clock IDs begin if they begin at once, or after a wait.
-    pub fn margin_ms(&self, at_once: bool) -> u64 {
-        if at_once { self.lead_ms.max(self.start_margin_ms) } else { self.start_margin_ms }
-    }
 }
 
 /// Where IDs begin.
@@ -121,22 +112,12 @@ pub enum MarkConflict {
 /// A server that begins later, even with the same mark in WAL, begins higher: the margin counts from the clock. Only if the
 /// mark in WAL is further ahead than that, it counts from there. Then a clock was wrong, or somebody has had IDs begin
 /// later.
-fn above(margin_ms: u64, mark: UnixMs, context: &StartContext) -> UnixMs {
-    let above = |time: UnixMs| time.saturating_add(margin_ms);
+pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
+    let above = |time: UnixMs| time.saturating_add(context.start_margin_ms);
     let in_wal = in_wal(context);
     // mutant: margin-on-mark
     let floor = if in_wal <= above(context.now) { above(context.now) } else { above(in_wal) };
     floor.max(mark)
-}
-
-/// Where IDs begin that wait for the clock.
-fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
-    above(context.margin_ms(false), mark, context)
-}
-
-/// Where IDs begin at once, beside others that may have been issued a moment ago.
-pub fn above_lead(mark: UnixMs, context: &StartContext) -> UnixMs {
-    above(context.margin_ms(true), mark, context)
 }
 
 /// The mark in WAL that counts for this worker; 0 if there is none.
@@ -241,10 +222,7 @@ fn decide_by_record(
     context: &StartContext,
 ) -> Result<StartPoint, MarkConflict> {
     let mark = record.map_or(0, |record| record.mark_of(identity.worker));
-    let begin = |reason: StartReason| {
-        let above = if reason.relies_on_clock() { above_start_margin } else { above_lead };
-        Ok(StartPoint { floor: above(mark, context), reason })
-    };
+    let begin = |reason| Ok(StartPoint { floor: above_start_margin(mark, context), reason });
     let (wal_knows, in_wal) = (wal_knows(identity, context), in_wal(context));
     let by_wal_or = |reason| begin(if wal_knows { StartReason::WalMark } else { reason });
     let is_elsewhere = context.last_life.is_some_and(|last| last.elsewhere);
@@ -340,10 +318,10 @@ pub fn accept(
     let same_layout = record.is_none_or(|record| record.identity.layout == identity.layout);
     let wal_layout = other_layout_in_wal(identity, context);
     if same_layout && wal_layout.is_none() {
-        let mark = above_lead(record.map_or(0, |record| record.mark_of(identity.worker)), context);
+        let mark = above_start_margin(record.map_or(0, |record| record.mark_of(identity.worker)), context);
         return Some((mark, record.map_or_else(OtherMarks::default, |record| record.others_for(identity.worker))));
     }
-    let mark = above_lead(known, context);
+    let mark = above_start_margin(known, context);
     let lowest = |layout: &Layout, at| layout.min_id(layout.first_tick_from(at));
     let is_above = |layout: &Layout, highest| lowest(&identity.layout, mark) >= lowest(layout, highest);
     // The mark in WAL is this worker's alone: others can have come further, up to the margin.

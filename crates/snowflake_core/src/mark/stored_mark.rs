@@ -29,8 +29,7 @@ impl<S: Storage> Mark<'_, S> {
         };
         let context = StartContext {
             now: now(record.as_ref()),
-            start_margin_ms: self.settings.start_margin_ms,
-            lead_ms: self.settings.max_borrow_ms,
+            start_margin_ms: self.settings.start_margin_ms(),
             wal: None,
             was_standby: self.storage.was_standby(),
             machine: self.storage.machine(),
@@ -51,7 +50,6 @@ impl StoredMark {
         let context = StartContext {
             now: 0,
             start_margin_ms: 0,
-            lead_ms: 0,
             wal: None,
             was_standby: false,
             machine: None,

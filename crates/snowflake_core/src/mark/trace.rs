@@ -167,7 +167,7 @@ impl Event {
         Self::Decided {
             decision: decision(&decided.map(|point| point.reason)),
             floor: decided.map_or(0, |point| point.floor),
-            margin_ms: context.margin_ms(decided.is_ok_and(|point| !point.reason.relies_on_clock())),
+            margin_ms: context.start_margin_ms,
             was_standby: context.was_standby.into(),
             lease,
             lease_begins,

@@ -9,7 +9,7 @@ use snowflake_core::mark::reservation;
 use snowflake_core::mark::{Begin, Mark, MarkSettings, MarkState, Need, WalMark, need};
 use snowflake_core::{Position, Tick, UnixMs};
 
-const RESERVE_AHEAD: u64 = 2000;
+pub const RESERVE_AHEAD: u64 = 2000;
 pub const MAX_BORROW: u64 = 5000;
 const LEAST_START_MARGIN: u64 = 1000;
 /// How long a restart takes at least. One that takes less than the two steps by which it can raise the mark, of 50 ms
@@ -164,13 +164,7 @@ impl Server {
             reserve_ahead_ms: RESERVE_AHEAD,
             max_borrow_ms: MAX_BORROW,
             borrows_ticks,
-            start_margin_ms: reservation::start_margin_ms(
-                LEAST_START_MARGIN,
-                RESERVE_AHEAD,
-                tick_ms,
-                borrows_ticks,
-                MAX_BORROW,
-            ),
+            start_wait_ms: reservation::start_wait_ms(LEAST_START_MARGIN, RESERVE_AHEAD, tick_ms),
             wal_mark: self.wal_mark,
         };
         Mark::new(&self.generator, &self.state, settings, &mut self.disk)

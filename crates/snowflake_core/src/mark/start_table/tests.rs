@@ -13,7 +13,6 @@ const NOW: UnixMs = 1_800_000_000_000;
 const CONTEXT: StartContext = StartContext {
     now: NOW,
     start_margin_ms: 2000,
-    lead_ms: 2000,
     wal: None,
     was_standby: false,
     machine: None,

@@ -22,7 +22,7 @@ fn a_mark_in_wal_within_the_start_margin_of_the_clock_takes_a_promotion_no_furth
     };
     assert_eq!(floor(NOW + 1000), PAST_THE_MARGIN);
     assert_eq!(floor(PAST_THE_MARGIN), PAST_THE_MARGIN);
-    let borrowed = StartContext { wal: in_wal(NOW + 4000), was_standby: true, lead_ms: 5000, ..CONTEXT };
+    let borrowed = StartContext { wal: in_wal(NOW + 4000), was_standby: true, start_margin_ms: 5000, ..CONTEXT };
     let ahead = decide(None, &this_server(), &borrowed).unwrap().floor;
     assert_eq!(ahead, NOW + 5000, "as far as another server can be ahead");
     assert_eq!(floor(PAST_THE_MARGIN + 1), PAST_THE_MARGIN + 1 + CONTEXT.start_margin_ms, "a clock was ahead");
