@@ -87,7 +87,7 @@ fn log_configuration() {
             PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
             "snowflake_pg.reserve_ahead or snowflake_pg.start_margin is greater than snowflake_pg.max_borrow",
         )
-        .set_detail("After a crash or a promotion IDs begin that far ahead, and the first calls wait for the clock.")
+        .set_detail("After a crash or a promotion, IDs begin that far ahead, and the first calls wait for the clock.")
         .set_hint("Decrease it, or increase snowflake_pg.max_borrow.")
         .report(PgLogLevel::WARNING);
     }

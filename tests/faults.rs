@@ -4,6 +4,7 @@
 //! A short form runs in `make test`; `make suite NAME=faults` runs every row as often as its promise deserves. Both end
 //! with a table of what was seen.
 
+mod acknowledged;
 mod calls;
 mod clock;
 mod copies;
@@ -43,6 +44,7 @@ pub fn cases() -> Vec<testbed::runner::Case> {
         interrupts::FAULTS,
         calls::FAULTS,
         failover::FAULTS,
+        acknowledged::FAULTS,
         defaults::FAULTS,
         copies::FAULTS,
         unlogged::FAULTS,

@@ -346,8 +346,8 @@ fn behind(layout: &Layout, now: UnixMs, until: UnixMs) -> IssueError {
 fn max_wait(layout: &Layout) -> Duration {
     let mut max_wait = gucs::max_wait_ms().saturating_add(2 * layout.tick_ms());
     if shared().generator.counts().issued == 0 {
-        // The wait, and how far ahead IDs then begin; twice, in case it was counted from a little later.
-        max_wait = max_wait.max(2 * gucs::start_wait_ms(layout).max(gucs::max_borrow_ms()));
+        // Twice the wait, in case it was counted from a little later.
+        max_wait = max_wait.max(2 * gucs::start_wait_ms(layout));
     }
     Duration::from_millis(max_wait)
 }

@@ -1,6 +1,6 @@
 //! Calls that come from the wrong place or role, or come in floods; and settings that are tried.
 
-use super::fixture::{MAX_BORROW_MS, assert_kept, assert_kept_without_errors, at_once, server, signed};
+use super::fixture::{MAX_BORROW_MS, assert_kept, assert_kept_without_errors, at_once, new_server, signed};
 use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ fn assert_refused(refused: &DbError, code: &str, message: &str, detail: Option<&
 }
 
 fn standby(rounds: usize) -> Evidence {
-    let mut cluster = server(Cluster::builder().worker(1));
+    let mut cluster = new_server(Cluster::builder().worker(1));
     let mut witness = Witness::of(&cluster);
     for _ in 0..rounds {
         let before = witness.next_id().expect("an ID");
@@ -89,7 +89,7 @@ fn standby(rounds: usize) -> Evidence {
 }
 
 fn not_preloaded(rounds: usize) -> Evidence {
-    let cluster = server(Cluster::builder().set("timezone", "UTC"));
+    let cluster = new_server(Cluster::builder().set("timezone", "UTC"));
     let mut witness = Witness::of(&cluster);
     let table = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval())";
     witness.session().batch_execute(table).expect("what a restored dump needs");
@@ -124,7 +124,7 @@ fn not_preloaded(rounds: usize) -> Evidence {
 
 /// Alternately worker 1 and 2.
 fn another_worker(rounds: usize) -> Evidence {
-    let mut cluster = server(Cluster::builder().worker(1));
+    let mut cluster = new_server(Cluster::builder().worker(1));
     cluster.connect().batch_execute("CREATE ROLE app LOGIN").expect("a role");
     let mut witness = Witness::of(&cluster);
     for round in 0..rounds {
@@ -168,7 +168,7 @@ fn worker_of_the_next_id(witness: &mut Witness) -> String {
 
 /// In each round 64 clients take 500 IDs each, half of them one by one and half as a batch.
 fn everything_at_once(rounds: usize) -> Evidence {
-    let cluster = server(Cluster::builder().worker(1));
+    let cluster = new_server(Cluster::builder().worker(1));
     let mut witness = Witness::of(&cluster);
     witness.next_id().expect("an ID");
     let (began, began_at) = (Instant::now(), real_time());
@@ -238,7 +238,7 @@ fn ordinary(cluster: &Cluster) -> Witness {
 }
 
 fn flood(seconds: usize) -> Evidence {
-    let cluster = server(Cluster::builder().worker(1));
+    let cluster = new_server(Cluster::builder().worker(1));
     cluster.connect().batch_execute("CREATE ROLE app LOGIN; SELECT snowflake_nextval()").expect("a role");
     let until = Instant::now() + Duration::from_secs(u64::try_from(seconds).expect("a few seconds"));
     let flood = |_| {
@@ -253,7 +253,7 @@ fn flood(seconds: usize) -> Evidence {
 }
 
 fn without_execute(rounds: usize) -> Evidence {
-    let cluster = server(Cluster::builder().worker(1));
+    let cluster = new_server(Cluster::builder().worker(1));
     let mut owner = Witness::of(&cluster);
     owner.session().batch_execute("CREATE ROLE app LOGIN").expect("a role");
     let mut app = ordinary(&cluster);

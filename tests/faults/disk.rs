@@ -381,8 +381,8 @@ fn missing(rounds: usize) -> Evidence {
         cluster.start();
         witness.connect(&cluster);
         let issued_at = issued_at(witness.next_id().expect("an ID"));
-        assert!(issued_at >= before + 2000, "{issued_at} at {before}");
-        assert!(issued_at <= real_time(), "the clock has passed the start margin by then");
+        assert!(issued_at >= before + 5000, "{issued_at} at {before}");
+        assert!(issued_at <= real_time() + 3000, "it has waited for two seconds by then");
     }
     let log = cluster.log();
     assert!(log.matches("LOG:  snowflake_pg: no durable mark found").count() > rounds, "{log}");

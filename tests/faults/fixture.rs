@@ -10,9 +10,16 @@ use testbed::{Builder, Cluster, Report, Witness, default_layout};
 pub const MAX_BORROW_MS: i64 = 5000;
 
 /// A running server with the extension.
-pub fn server(builder: Builder) -> Cluster {
+pub fn new_server(builder: Builder) -> Cluster {
     let cluster = builder.start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster
+}
+
+/// A running server with the extension, whose IDs are not ahead of its clock.
+pub fn server(builder: Builder) -> Cluster {
+    let cluster = new_server(builder);
+    cluster.settle();
     cluster
 }
 

@@ -1,6 +1,6 @@
 //! Processes that end without warning, or that are not there.
 
-use super::fixture::{assert_kept, assert_kept_without_errors, server, signed};
+use super::fixture::{assert_kept, assert_kept_without_errors, new_server, server, signed};
 use super::suite::{Evidence, Fault};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -226,7 +226,7 @@ fn required_keeper_terminated(rounds: usize) -> Evidence {
 
 fn no_keeper(rounds: usize) -> Evidence {
     let builder = Cluster::builder().worker(1).set("max_worker_processes", 0);
-    let cluster = server(builder.set("snowflake_pg.reserve_ahead", "100ms"));
+    let cluster = new_server(builder.set("snowflake_pg.reserve_ahead", "100ms"));
     let mut witness = Witness::of(&cluster);
     witness.next_id().expect("an ID");
     let load = load(&cluster);

@@ -158,7 +158,7 @@ fn a_server_that_stops_while_it_claims_a_worker_waits_for_the_answer_and_release
 #[test]
 fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_with_it() {
     let mut registry = Registry::start();
-    let server = start(member(&registry).set("snowflake_pg.registry_lease", "5s"));
+    let server = start(member(&registry).set("snowflake_pg.registry_lease", "5s").set("snowflake_pg.max_borrow", "1s"));
     worker_of(&server);
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&server]);
@@ -182,7 +182,12 @@ fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_w
 #[test]
 fn a_server_that_slept_beyond_its_lease_issues_nothing_of_a_worker_that_another_one_has() {
     let registry = Registry::start();
-    let fleet = || member(&registry).set("snowflake_pg.registry_lease", "5s").set("snowflake_pg.layout", ONE_WORKER);
+    let fleet = || {
+        member(&registry)
+            .set("snowflake_pg.registry_lease", "5s")
+            .set("snowflake_pg.max_borrow", "1s")
+            .set("snowflake_pg.layout", ONE_WORKER)
+    };
     let first = start(fleet());
     worker_of(&first);
     let mut witness = Witness::default();

@@ -156,7 +156,8 @@ fn a_server_that_has_lost_its_worker_to_another_one_never_gets_its_lease_back() 
 #[test]
 fn a_lease_that_had_ended_before_the_restore_is_not_renewed() {
     let mut registry = Registry::start();
-    let mut server = start(member(&registry).set("snowflake_pg.registry_lease", "5s"));
+    let mut server =
+        start(member(&registry).set("snowflake_pg.registry_lease", "5s").set("snowflake_pg.max_borrow", "1s"));
     worker_of(&server);
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&server]);
@@ -267,7 +268,7 @@ fn a_registry_that_fails_over_to_a_clock_that_is_behind_renews_no_lease_that_had
 #[test]
 fn a_dba_who_ends_the_recovery_lets_servers_go_on_whose_leases_had_ended() {
     let mut registry = Registry::start();
-    let server = start(member(&registry).set("snowflake_pg.registry_lease", "5s"));
+    let server = start(member(&registry).set("snowflake_pg.registry_lease", "5s").set("snowflake_pg.max_borrow", "1s"));
     worker_of(&server);
     let standby = Cluster::builder().standby_of(&registry);
     standby.wait_for_commits_of(&registry);

@@ -20,7 +20,8 @@ fn a_saturated_server_never_issues_more_than_the_layout_allows() {
     let cluster = Cluster::builder().worker(1).start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    // No timestamp is ever ahead of the clock, not even the first: a full tick waits for the next one.
+    cluster.settle();
+    // No timestamp is ahead of the clock, not even the first: a full tick waits for the next one.
     let query = "WITH id AS MATERIALIZED (SELECT snowflake_nextval() AS id FROM generate_series(1, 1000000))
         SELECT max(snowflake_timestamp(id)) <= clock_timestamp() FROM id";
     assert_eq!(value(&mut client, query), "t");
@@ -38,6 +39,7 @@ fn an_id_says_when_it_was_issued_with_and_without_the_time_stamp_counter() {
     for counter in ["auto", "off"] {
         let cluster = Cluster::builder().worker(1).set("snowflake_pg.time_stamp_counter", counter).start();
         let mut client = cluster.connect();
+        cluster.settle();
         client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the first ID of all");
         // Columns are computed from left to right. Where two clocks meet, a millisecond can be over a little later.
         let query = "SELECT count(*) || ' of ' || count(DISTINCT id)

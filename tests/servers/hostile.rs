@@ -355,7 +355,7 @@ fn servers_and_people_who_use_a_registry_run_no_code_of_who_may_create_in_its_da
     run(&mut client, "CREATE ROLE fleet LOGIN IN ROLE snowflake_registry_server");
     let conninfo = format!("host={} user=fleet dbname={}", database.server().host().display(), database.name());
     let builder = Cluster::builder().worker("registry").set("snowflake_pg.registry_conninfo", conninfo);
-    let mut server = builder.set("snowflake_pg.registry_lease", "5s").start();
+    let mut server = builder.set("snowflake_pg.registry_lease", "5s").set("snowflake_pg.max_borrow", "1s").start();
     run(&mut server.connect(), "CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()");
     // It renews its lease, releases it, and gets it again.
     let until = value(&mut server.connect(), "SELECT lease_until FROM snowflake_status");

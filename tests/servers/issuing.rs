@@ -181,6 +181,7 @@ const WHOLE_TICK: &str = "SELECT generate_series(first, last) FROM snowflake_nex
 fn blocks_go_on_while_the_clock_is_behind_by_every_policy_that_lets_ids_go_on() {
     for policy in ["borrow", "history"] {
         let cluster = Cluster::builder().worker(7).own_clock().set("snowflake_pg.clock_regression", policy).start();
+        cluster.settle();
         let mut client = cluster.connect();
         client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
         let mut taken = HashSet::new();

@@ -307,7 +307,7 @@ fn ids_after_a_planned_restart_are_not_ahead_of_the_clock_although_the_mark_in_w
     for wal_mark in ["prefer", "require"] {
         let mut cluster = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", wal_mark).start();
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-        cluster.wait_until("SELECT snowflake_nextval() > 0");
+        cluster.settle();
         for _ in 0..3 {
             value(&mut cluster.connect(), "SELECT snowflake_nextval()");
             let logged = cluster.log().len();

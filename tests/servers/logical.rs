@@ -102,6 +102,7 @@ fn two_servers_that_replicate_to_each_other_insert_at_once() {
 #[test]
 fn a_publisher_with_the_worker_of_its_subscriber_is_found_before_an_id_comes_twice() {
     let (publisher, subscriber) = (server(Cluster::builder().worker(0)), server(Cluster::builder().worker(0)));
+    publisher.settle();
     insert(&subscriber, 10);
     subscribe(&subscriber, &publisher, "orders", "copy_data = false");
     insert(&publisher, 10);

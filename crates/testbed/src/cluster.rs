@@ -30,6 +30,9 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// after half a second, rather than after two.
 pub const RESERVE_AHEAD_MS: u32 = 500;
 
+/// `max_borrow`: how far ahead of its clock a new server begins.
+const MAX_BORROW_MS: u64 = 5000;
+
 /// What a server is to be like.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
@@ -362,6 +365,12 @@ impl Cluster {
             assert!(Instant::now() < deadline, "never logged: {text}\n{}", self.log());
             sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Waits until the IDs of a new server are not ahead of its clock any more, before it has issued any.
+    pub fn settle(&self) {
+        self.wait_for_log("IDs begin at ");
+        sleep(Duration::from_millis(MAX_BORROW_MS));
     }
 
     pub fn config(&self) -> Config {

@@ -1,6 +1,7 @@
 //! The parameters of the durable mark.
 
 use super::parameter::{Choice, Define, Number, Parameter, Text};
+use super::{max_borrow_ms, policy};
 use pgrx::pg_sys::GucContext::{PGC_POSTMASTER, PGC_SIGHUP};
 use pgrx::pg_sys::{GUC_SUPERUSER_ONLY, GUC_UNIT_MS, GUC_UNIT_S};
 use snowflake_core::id::layout::Layout;
@@ -45,16 +46,20 @@ pub fn keep_warm() -> Duration {
 
 static START_MARGIN: Parameter<Number> = Parameter {
     name: c"snowflake_pg.start_margin",
-    short: c"Sets how far ahead of the clock IDs begin after a promotion, or without a durable mark.",
-    long: c"At least reserve_ahead is used. The clocks of servers with the same worker should differ by less.",
+    short: c"Sets how long a server waits that finds no durable mark.",
+    long: c"At least reserve_ahead is used. After a promotion, or without a mark, IDs begin this far ahead of the clock, or \
+        max_borrow if that is more. The clocks of servers with the same worker should differ by less.",
     context: PGC_POSTMASTER,
     flags: GUC_UNIT_MS,
     value: Number::new(1_000, 0..=86_400_000),
 };
 
-/// How long a server waits that cannot know what was issued before, in milliseconds.
+/// How long a server waits that cannot know what was issued before, in milliseconds. One that issues no ID ahead of its
+/// clock waits until its clock is where IDs begin.
 pub fn start_wait_ms(layout: &Layout) -> u64 {
-    reservation::start_wait_ms(START_MARGIN.get(), reserve_ahead_ms(), layout.tick_ms())
+    let may_be_ahead = policy(layout.tick_ms()).clock_regression.may_borrow();
+    let least = START_MARGIN.get().max(if may_be_ahead { 0 } else { max_borrow_ms() });
+    reservation::start_wait_ms(least, reserve_ahead_ms(), layout.tick_ms())
 }
 
 static WAL_MARK: Parameter<Choice<WalMark>> = Parameter {

@@ -80,7 +80,8 @@ fn ids_of_other_workers_were_not_issued_elsewhere_and_neither_was_what_is_no_id(
 
 #[test]
 fn an_id_of_this_worker_above_the_last_one_issued_was_issued_elsewhere() {
-    let (_cluster, mut client) = server();
+    let (cluster, mut client) = server();
+    cluster.settle();
     let last = value(&mut client, "SELECT snowflake_nextval()");
     assert_eq!(issued_elsewhere(&mut client, &last), "f");
     assert_eq!(issued_elsewhere(&mut client, &format!("{last} + 1")), "t", "the next one of the same tick");
@@ -151,6 +152,7 @@ fn a_duplicate_worker_shows_in_replicated_rows_before_it_collides() {
     for cluster in [&publisher, &subscriber] {
         cluster.connect().batch_execute(table).expect("a table");
     }
+    publisher.settle();
     subscriber.connect().batch_execute("INSERT INTO orders (item) VALUES ('own'), ('own')").expect("rows");
     std::thread::sleep(Duration::from_millis(50));
     publisher

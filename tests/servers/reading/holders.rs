@@ -248,6 +248,7 @@ fn reconnected(cluster: &Cluster) -> Client {
 #[test]
 fn the_view_of_writers_shows_who_holds_the_horizon_back_and_since_when() {
     let (cluster, mut client) = server();
+    cluster.settle();
     let mut others = [(); 3].map(|()| cluster.connect());
     let ids: Vec<_> = others
         .iter_mut()

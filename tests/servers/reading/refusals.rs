@@ -136,6 +136,7 @@ fn server_with_history() -> (Cluster, Client) {
         .set("snowflake_pg.time_stamp_counter", "off")
         .set("snowflake_pg.clock_regression", "history")
         .start();
+    cluster.settle();
     let mut client = cluster.connect();
     client
         .batch_execute(

@@ -81,8 +81,9 @@ impl<S: Storage> Mark<'_, S> {
         let start_not_before = self.state.start_not_before.load(Relaxed);
         if point.reason.relies_on_clock() && start_not_before > 0 {
             // A mark that has appeared meanwhile counts, too.
-            // mutant: begins-before-wait
+            // mutant: floor-of-wait
             let floor = start_not_before + self.settings.ahead_after_wait_ms();
+            // mutant: begins-before-wait
             point.floor = floor.max(known).max(context.wal.map_or(0, |wal| wal.common));
         }
         // Past the end, although neither the clock nor this server's IDs are.
