@@ -28,8 +28,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects to the first host of a connection string that accepts it, and empties the search_path. `check_interrupts`
-    /// is called whenever the process wakes up, and may end the wait.
+    /// Connects to the first host of a connection string that accepts it, and empties the search_path of the session.
+    /// `check_interrupts` is called whenever the process wakes up, and may end the wait.
     pub fn connect(
         conninfo: &str,
         until: Instant,
@@ -37,10 +37,13 @@ impl Remote {
     ) -> Result<Self, Failure> {
         let parameters = CString::new(conninfo).ok().and_then(|text| libpq::parse(&text));
         let parameters = parameters.ok_or_else(|| Failure::local("invalid connection string"))?;
-        Self::connect_by(&parameters, until, check_interrupts)
+        let mut remote = Self::connect_by(&parameters, until, check_interrupts)?;
+        // A role that may create in a schema there must not change what a query means.
+        remote.query(c"SELECT pg_catalog.set_config('search_path', '', false)", &[], until)?;
+        Ok(remote)
     }
 
-    /// Connects by the parameters of a connection string.
+    /// Connects by the parameters of a connection string. Leaves the search_path as it is.
     pub fn connect_by(
         parameters: &[Parameter],
         until: Instant,
@@ -74,10 +77,7 @@ impl Remote {
                 outcome = begin(&with_hosts(&parameters, &hosts)).and_then(finish);
             }
         }
-        let mut remote = outcome?.ok_or_else(|| Failure::local("could not connect to server: timeout expired"))?;
-        // A role that may create in a schema there must not change what a query means.
-        remote.query(c"SELECT pg_catalog.set_config('search_path', '', false)", &[], until)?;
-        Ok(remote)
+        outcome?.ok_or_else(|| Failure::local("could not connect to server: timeout expired"))
     }
 
     /// Waits until the connection is made; false if time has run out.

@@ -40,6 +40,10 @@ const EXTENSION: &CStr = c"SELECT pg_catalog.current_database() AS database, e.e
         ) AS schema
     FROM (SELECT) AS this LEFT JOIN pg_catalog.pg_extension e ON e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'";
 
+/// A role that may create in a schema there must not change what a query means. A pooler may keep the name for itself.
+const SETTINGS: &CStr = c"SELECT pg_catalog.set_config('search_path', '', true),
+        pg_catalog.set_config('application_name', $1, true)";
+
 /// Whether a session with this name runs on the server that is asked. Everybody may see the names of sessions.
 const SEES: &CStr = c"SELECT pg_catalog.count(*) AS sessions FROM pg_catalog.pg_stat_activity
     WHERE application_name OPERATOR(pg_catalog.=) $1";
@@ -92,16 +96,19 @@ impl Target {
         Some(shortened(&address, LONGEST_TEXT))
     }
 
-    /// Connects by this name. An error if a password was needed and the server has not asked for it.
+    /// Connects by this name, and begins a transaction. A pooler that gives each transaction a session would give two of
+    /// them different ones, and what is set there would stay for others. An error if a password was needed and the server
+    /// has not asked for it.
     fn connect(&self, name: &str, needs_password: bool) -> Result<Remote, Failure> {
         let parameters = self.parameters.as_ref().ok_or_else(|| Failure::local("invalid connection string"))?;
-        let name = ("application_name".to_owned(), name.to_owned());
-        let given = [parameters.as_slice(), &[name]].concat();
-        let remote = Remote::connect_by(&given, Instant::now() + CONNECTING, check_interrupts)?;
+        let given = [parameters.as_slice(), &[("application_name".to_owned(), name.to_owned())]].concat();
+        let mut remote = Remote::connect_by(&given, Instant::now() + CONNECTING, check_interrupts)?;
         // mutant: fleet-password-used
         if needs_password && !remote.has_used_password() {
             return Err(Failure::local("password is required, and the server has not requested one"));
         }
+        query(&mut remote, c"BEGIN READ ONLY", &[])?;
+        query(&mut remote, SETTINGS, &[Some(name.to_owned())])?;
         Ok(remote)
     }
 
@@ -117,18 +124,34 @@ impl Target {
         ask().map_err(in_a_line)
     }
 
-    /// A session with this name, which ends when it is dropped.
-    pub fn session(&self, name: &str, needs_password: bool) -> Option<Remote> {
-        self.connect(name, needs_password).ok()
+    /// Does something while a session with this name runs there; `None` if it does not, or not to the end. `is_it` says
+    /// whether the server is still the one that is meant: a load balancer can choose another one each time.
+    pub fn while_session<T>(
+        &self,
+        name: &str,
+        needs_password: bool,
+        is_it: &IsIt,
+        act: impl FnOnce() -> Option<T>,
+    ) -> Option<T> {
+        let mut session = self.connect(name, needs_password).ok()?;
+        let outcome = is_it(&mut session).then(act).flatten()?;
+        // A server can have a limit for sessions that do nothing.
+        query(&mut session, c"SELECT", &[]).ok().map(|_| outcome)
     }
 
-    /// Whether a session with this name runs there; `None` if the server does not say.
-    pub fn sees(&self, name: &str, needs_password: bool) -> Option<bool> {
-        let mut remote = self.session("snowflake_check_fleet", needs_password)?;
+    /// Whether a session with this name runs there; `None` if the server does not say, or is not the one that is meant.
+    pub fn sees(&self, name: &str, needs_password: bool, is_it: &IsIt) -> Option<bool> {
+        let mut remote = self.connect("snowflake_check_fleet", needs_password).ok()?;
+        if !is_it(&mut remote) {
+            return None;
+        }
         let answer = query(&mut remote, SEES, &[Some(name.to_owned())]).ok()?;
         number::<u64>(&answer, c"sessions").map(|sessions| sessions > 0)
     }
 }
+
+/// Whether a connection leads to the server that is meant.
+pub type IsIt<'a> = dyn Fn(&mut Remote) -> bool + 'a;
 
 /// Messages of libpq have several lines.
 fn in_a_line(failure: Failure) -> String {
@@ -174,7 +197,8 @@ fn schema(remote: &mut Remote, function: &str) -> Result<String, Failure> {
     Ok(schema)
 }
 
-fn ask(remote: &mut Remote) -> Result<Account, Failure> {
+/// Asks a server which it is.
+pub fn ask(remote: &mut Remote) -> Result<Account, Failure> {
     let schema = schema(remote, "snowflake_server")?;
     let identity = format!(
         "SELECT i.system_identifier, i.datacenter_id, i.worker_id, i.state, i.layout,
@@ -212,7 +236,8 @@ const GRANTS: &CStr = c"SELECT w.worker_id, w.system_identifier, w.server,
         (EXTRACT(epoch FROM w.until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until
     FROM snowflake_registry.workers AS w WHERE w.system_identifier IS NOT NULL";
 
-fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
+/// Asks a server for the lives that it knows, and for the leases of its registry.
+pub fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
     let registry = query(remote, REGISTRY, &[])?;
     if registry.rows() == 0 {
         return Ok(Known { lives: lives_of(remote)?, ..Known::default() });

@@ -3,9 +3,10 @@
 use super::super::lives::{self, numbers};
 use super::super::row::{Column, Row, column};
 use super::super::time::timestamptz;
-use super::ask::Target;
+use super::ask::{Target, ask_lives};
 use super::same_server;
 use super::{Fleet, nobody, read_conninfo, server_name, without_statement};
+use crate::postgres::remote::Remote;
 use crate::postgres::report::raise;
 use pgrx::datum::Array;
 use pgrx::prelude::*;
@@ -44,12 +45,13 @@ fn this_server() -> Told {
 fn find_clones(told: &mut [Told], targets: &[Target], needs_password: bool) {
     for at in 1..told.len() {
         let running = |at: usize| told[at].as_ref().ok().and_then(Known::running);
+        let Some(life) = running(at) else { continue };
+        let runs_it = |remote: &mut Remote| ask_lives(remote).is_ok_and(|known| known.running() == Some(life));
         let other = |earlier: usize| {
-            let is_same = same_server::is_same(earlier, at, targets, needs_password);
+            let is_same = same_server::is_same(earlier, at, targets, needs_password, &runs_it);
             // mutant: audit-clone
             (is_same != Some(true)).then_some((earlier, is_same.is_some()))
         };
-        let Some(life) = running(at) else { continue };
         let clone_of = (0..at).filter(|&earlier| running(earlier) == Some(life)).find_map(other);
         if let Ok(known) = &mut told[at] {
             known.clone_of = clone_of;

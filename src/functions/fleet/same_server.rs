@@ -4,8 +4,9 @@
 //! that runs beside its original. A session with a random name tells: only the server that has it shows it.
 
 use super::Server;
-use super::ask::Target;
+use super::ask::{self, Account, IsIt, Target};
 use crate::durable::life_file;
+use crate::postgres::remote::Remote;
 use pgrx::pg_sys;
 use std::ffi::CString;
 
@@ -13,9 +14,12 @@ use std::ffi::CString;
 pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
     for at in 0..fleet.len() {
         let is_same = |earlier: &usize| {
-            may_be_same(&fleet[*earlier], &fleet[at])
-                // mutant: fleet-clone
-                && is_same(*earlier, at, targets, needs_password) != Some(false)
+            let Some(said) = said(&fleet[*earlier]).filter(|earlier| said(&fleet[at]) == Some(*earlier)) else {
+                return false;
+            };
+            let is_it = |remote: &mut Remote| ask::ask(remote).is_ok_and(|account| key(&account) == Some(said));
+            // mutant: fleet-clone
+            is_same(*earlier, at, targets, needs_password, &is_it) != Some(false)
         };
         let server = (0..at).find(is_same).map_or(at, |earlier| number(&fleet[earlier]));
         if let Ok(account) = &mut fleet[at].account {
@@ -24,17 +28,14 @@ pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
     }
 }
 
-/// Whether two entries of a fleet lead to the same running server; `None` if it does not tell. Targets do not include this server,
-/// which is entry 0.
-pub fn is_same(earlier: usize, at: usize, targets: &[Target], needs_password: bool) -> Option<bool> {
+/// Whether two entries of a fleet, which both lead to the server that is meant, lead to one that runs once; `None` if it
+/// does not tell. Targets do not include this server, which is entry 0.
+pub fn is_same(earlier: usize, at: usize, targets: &[Target], needs_password: bool, is_it: &IsIt) -> Option<bool> {
     let name = format!("snowflake_check_fleet {:016x}", life_file::new_number());
-    let other = &targets[at - 1];
+    let is_seen = || targets[at - 1].sees(&name, needs_password, is_it);
     match earlier.checked_sub(1) {
-        None => as_session(&name, || other.sees(&name, needs_password)),
-        Some(earlier) => {
-            let session = targets[earlier].session(&name, needs_password);
-            session.and_then(|_session| other.sees(&name, needs_password))
-        }
+        None => as_session(&name, is_seen),
+        Some(earlier) => targets[earlier].while_session(&name, needs_password, is_it, is_seen),
     }
 }
 
@@ -42,13 +43,14 @@ fn number(server: &Server) -> usize {
     server.account.as_ref().map_or(0, |account| account.member.server)
 }
 
-/// Whether two servers say the same about themselves. They matter only if they have a worker.
-fn may_be_same(one: &Server, other: &Server) -> bool {
-    let key = |server: &Server| {
-        let account = server.account.as_ref().ok()?;
-        Some((account.started_us, account.member.system_identifier, account.member.numbers?))
-    };
-    key(one).is_some_and(|one| key(other) == Some(one))
+/// What a server says about itself that no other server says, except its clones. `None` if it has no worker: then it does
+/// not matter.
+fn key(account: &Account) -> Option<(i64, i64, (u32, u32))> {
+    Some((account.started_us, account.member.system_identifier, account.member.numbers?))
+}
+
+fn said(server: &Server) -> Option<(i64, i64, (u32, u32))> {
+    server.account.as_ref().ok().and_then(key)
 }
 
 /// Does something while this session has a name.

@@ -79,6 +79,33 @@ fn clients_of_pgbouncer_get_ids_of_their_own_from_the_functions_in_plain_sql() {
     assert_own_and_ascending(&cluster, &format!("{}; SELECT snowflake_set_worker_id(7)", hosted_script()));
 }
 
+/// In a pool, a session with a name is another one in the next transaction, and what it sets there stays for others.
+#[test]
+fn an_audit_through_pgbouncer_takes_no_server_for_its_clone_and_leaves_no_settings_behind() {
+    let [server, other] = [7, 8].map(|worker| {
+        let cluster = Cluster::builder().worker(worker).start();
+        cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+        cluster
+    });
+    let _pool = Pool::start(&server);
+    let mut client = Pool::connect(&server);
+    let direct = format!("host={} user=postgres dbname=postgres", server.host().display());
+    let pooled = format!("host={} port=6432 user=postgres dbname=postgres", server.host().join("pool").display());
+    for by in [&server, &other] {
+        let fleet = [&direct, &pooled, &pooled, &direct];
+        let rows = by.connect().query("SELECT a::text FROM snowflake_audit($1) a", &[&&fleet[..]]).expect("an audit");
+        let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        assert!(rows.iter().all(|row| row.starts_with("(\"no overlap\"")), "{rows:?}");
+        let check = "SELECT string_agg(problem, '; ') FROM snowflake_check_fleet($1)";
+        let problems: Option<String> = by.connect().query_one(check, &[&&fleet[..]]).expect("a check").get(0);
+        assert_eq!(problems, None);
+    }
+    for _ in 0..20 {
+        let path = client.simple_query("SHOW search_path").expect("a setting");
+        assert!(format!("{path:?}").contains("public"), "{path:?}");
+    }
+}
+
 fn assert_own_and_ascending(cluster: &Cluster, install: &str) {
     cluster.connect().batch_execute(install).expect("the functions");
     let _pool = Pool::start(cluster);
