@@ -60,7 +60,7 @@ fn audit_lives(traces: &Traces, touch: Touch) -> Result<u64, String> {
         let bytes = bytes.as_slice();
         let Some((server, _)) = file::read_header(bytes) else { continue };
         let mut found: BTreeMap<u64, Vec<Life>> = BTreeMap::new();
-        for life in lives::read(bytes) {
+        for life in lives::read(bytes.get(lives::BEGIN..).unwrap_or_default()) {
             let is_own = life.server == server;
             let of_cluster = found.entry(life.system_identifier).or_default();
             of_cluster.push(Life::new(&life, is_own, life.state(is_own, false)));

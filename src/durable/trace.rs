@@ -92,10 +92,10 @@ fn read_life(file: &File, nth: u64) -> std::io::Result<Option<LifeSpan>> {
 /// The lives in the file of this server, and the number of that file; `None` if it cannot be read.
 pub fn lives() -> Option<(u64, Vec<LifeSpan>)> {
     let opened = FILE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut bytes = vec![0; lives::FILE_LENGTH];
     let Opened { file, server, .. } = opened.as_ref()?;
     let length = usize::try_from(file.metadata().ok()?.len()).ok()?.min(lives::FILE_LENGTH);
-    file.read_exact_at(&mut bytes[..length], 0).ok()?;
+    let mut bytes = vec![0; length.saturating_sub(lives::BEGIN)];
+    file.read_exact_at(&mut bytes, lives::BEGIN as u64).ok()?;
     Some((*server, lives::read(&bytes)))
 }
 
@@ -132,6 +132,6 @@ fn open_file() -> Result<(Opened, Event, u64), StateFileError> {
     };
     let boot = Event::Boot { server, copy_of, is_standby: worker::starts_as_standby().into() };
     let last = file::entries(&bytes).last().map_or(0, |entry| entry.number);
-    let last_life = lives::read(&bytes).last().map_or(0, |life| life.nth);
+    let last_life = lives::read(bytes.get(lives::BEGIN..).unwrap_or_default()).last().map_or(0, |life| life.nth);
     Ok((Opened { file: opened, server, last_life, lives: Lives::default() }, boot, last + 1))
 }

@@ -11,6 +11,7 @@ use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::lives::LifeSpan;
 use snowflake_core::{UnixMs, display_time};
+use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
 /// A life, and what this server knows of it now.
@@ -31,18 +32,50 @@ pub fn known() -> Option<Vec<Known>> {
 }
 
 fn read() -> Option<Vec<Known>> {
-    let Shared { generator, last_life, .. } = shared();
     // Before the file: a life that begins meanwhile counts as one that does not run yet.
-    let running = if generator.is_started() { last_life.load(Ordering::Relaxed) } else { 0 };
+    let running = running();
+    let (server, lives) = read_file(running)?;
+    Some(lives.into_iter().map(|life| now(life, server, running)).collect())
+}
+
+/// The place of the life that runs; 0 if none does.
+fn running() -> u64 {
+    let Shared { generator, last_life, .. } = shared();
+    if generator.is_started() { last_life.load(Ordering::Relaxed) } else { 0 }
+}
+
+/// The number of the file of this server, and the lives in it, up to the one that runs.
+fn read_file(running: u64) -> Option<(u64, Vec<LifeSpan>)> {
     // A life that is being written can be read half.
-    let (server, lives) = (0..READS).find_map(|_| trace::lives().filter(|(_, lives)| is_whole(lives, running)))?;
-    let known = |life: LifeSpan| {
-        let is_running = life.nth == running;
-        let until = shared().last_timestamp(&life.layout).saturating_add(life.layout.tick_ms());
-        let life = if is_running { life.until(until.max(life.first)) } else { life };
-        Known { is_own: life.server == server, is_running, life }
-    };
-    Some(lives.into_iter().map(known).collect())
+    (0..READS).find_map(|_| trace::lives().filter(|(_, lives)| is_whole(lives, running)))
+}
+
+/// What is known now of a life in the file of a server.
+fn now(life: LifeSpan, server: u64, running: u64) -> Known {
+    let (is_own, is_running) = (life.server == server, life.nth == running);
+    if !is_running {
+        return Known { life, is_own, is_running };
+    }
+    let until = shared().last_timestamp(&life.layout).saturating_add(life.layout.tick_ms());
+    Known { life: life.until(until.max(life.first)), is_own, is_running }
+}
+
+thread_local! {
+    /// What the statement that began then has read, while this life ran.
+    static OF_STATEMENT: RefCell<(pg_sys::TimestampTz, u64, u64, Vec<LifeSpan>)> = const { RefCell::new((0, 0, 0, Vec::new())) };
+}
+
+/// Does something with the number of the file of this server, and the lives in it, which a statement reads once.
+fn with_lives<T>(running: u64, act: impl FnOnce(u64, &[LifeSpan]) -> T) -> T {
+    // SAFETY: reads when the statement began.
+    let statement = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
+    OF_STATEMENT.with_borrow_mut(|(of, while_running, server, lives)| {
+        if (*of, *while_running) != (statement, running) {
+            (*server, *lives) = read_file(running).unwrap_or_default();
+            (*of, *while_running) = (statement, running);
+        }
+        act(*server, lives)
+    })
 }
 
 /// How often the file is read, if a life is missing.
@@ -57,21 +90,18 @@ fn is_whole(lives: &[LifeSpan], running: u64) -> bool {
 /// A line for each life that can have issued this ID: one, unless it was issued twice.
 pub fn of_id(id: i64, layout: &Layout) -> String {
     let (Ok(id), true) = (u64::try_from(id), preload::is_done()) else { return String::new() };
-    let (at, worker) = (layout.issued_at(id), layout.server_of(id));
-    let is_of = |life: &LifeSpan| {
-        (life.worker, life.layout) == (worker, layout.flat()) && (life.first..life.mark).contains(&at)
-    };
-    let lives = read().unwrap_or_default();
-    let lines = lives.iter().filter(|known| is_of(&known.life)).map(|known| {
-        let LifeSpan { number, began_at, .. } = known.life;
-        let (whose, reason, state) =
-            (if known.is_own { "this" } else { "another" }, known.life.reason(), known.state());
-        format!(
-            "\n  life         {number:016x} of {whose} server, began {} ({reason}), {state}",
-            display_time(began_at)
-        )
-    });
-    lines.collect()
+    let (at, of, running) = (layout.issued_at(id), (layout.server_of(id), layout.flat()), running());
+    with_lives(running, |server, lives| {
+        let of_worker = lives.iter().filter(|life| (life.worker, life.layout) == of);
+        let known = of_worker.map(|&life| now(life, server, running));
+        known.filter(|Known { life, .. }| (life.first..life.mark).contains(&at)).map(|known| line(&known)).collect()
+    })
+}
+
+fn line(known: &Known) -> String {
+    let LifeSpan { number, began_at, .. } = known.life;
+    let (whose, reason, state) = (if known.is_own { "this" } else { "another" }, known.life.reason(), known.state());
+    format!("\n  life         {number:016x} of {whose} server, began {} ({reason}), {state}", display_time(began_at))
 }
 
 /// What an error says of lives that cannot be read.

@@ -63,6 +63,18 @@ fn each_life_says_from_when_to_when_it_has_issued_ids() {
     }
 }
 
+/// A statement reads the lives once.
+#[test]
+fn an_id_that_a_statement_issues_is_of_the_life_that_the_same_statement_has_read() {
+    let mut server = start(member(7));
+    for _ in 0..2 {
+        let ids = "SELECT snowflake_explain(snowflake_nextval()) || pg_sleep(0.01) FROM generate_series(1, 3)";
+        let explained = column(&mut server.connect(), ids);
+        assert!(explained.iter().all(|text| text.matches("of this server, began").count() == 1), "{explained:?}");
+        server.restart(Signal::INT);
+    }
+}
+
 #[test]
 fn a_fleet_in_which_nothing_has_repeated_is_told_so() {
     let [mut one, two] = [7, 8].map(|worker| start(member(worker)));

@@ -46,17 +46,17 @@ const CHECKED: usize = 252;
 /// The greatest length of a file in bytes.
 pub const FILE_LENGTH: usize = BEGIN + ROOM * LENGTH;
 
-/// Where the lives begin: none is on two pages, so each is written as a whole.
-const BEGIN: usize = EVENTS_END.next_multiple_of(4096);
+/// Where the lives begin in a file: none is on two pages, so each is written as a whole.
+pub const BEGIN: usize = EVENTS_END.next_multiple_of(4096);
 
 /// Where the nth life begins in a file.
 pub fn offset(nth: u64) -> u64 {
     BEGIN as u64 + nth % ROOM as u64 * LENGTH as u64
 }
 
-/// The lives in a file, in their order.
-pub fn read(file: &[u8]) -> Vec<LifeSpan> {
-    let (lives, _) = file.get(BEGIN..).unwrap_or_default().as_chunks();
+/// The lives in what a file has from [`BEGIN`] on, in their order.
+pub fn read(bytes: &[u8]) -> Vec<LifeSpan> {
+    let (lives, _) = bytes.as_chunks();
     let mut lives: Vec<_> = lives.iter().filter_map(LifeSpan::decode).collect();
     lives.sort_unstable_by_key(|life| life.nth);
     lives
