@@ -11,7 +11,7 @@ use crate::postgres::report::raise;
 use pgrx::datum::Array;
 use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
-use snowflake_core::mark::audit::{Finding, Grant, Known, Life, Told, audit};
+use snowflake_core::mark::audit::{Finding, Grant, Known, Life, Told, audit, seen_since};
 use snowflake_core::{UnixMs, display_time};
 use std::collections::BTreeSet;
 
@@ -64,36 +64,86 @@ fn summary(findings: &[Finding], told: &[Told]) -> Row {
     let count = |is: fn(&Finding) -> bool| findings.iter().filter(|finding| is(finding)).count();
     let certain = count(|finding| result(finding) == OVERLAP);
     let possible = count(|finding| result(finding) == POSSIBLE_OVERLAP);
-    let unseen = count(|finding| result(finding) == NOT_SEEN);
-    let lives = told.iter().flatten().flat_map(|known| &known.lives).filter(|life| life.is_own);
+    let unseen = count(Finding::is_unseen);
+    let lives = || told.iter().flatten().flat_map(|known| &known.lives);
     let answer = match (certain, possible, unseen) {
-        (0, 0, 0) if lives.clone().next().is_some() => NO_OVERLAP,
+        (0, 0, 0) if lives().next().is_some() => NO_OVERLAP,
         (0, 0, _) => NOT_SEEN,
         (0, ..) => POSSIBLE_OVERLAP,
         _ => OVERLAP,
     };
-    let workers: BTreeSet<_> = lives.clone().map(|life| life.worker).collect();
-    let asked = told.iter().filter(|told| told.is_ok()).count();
-    let number = |number: usize, what: &str| match number {
-        0 => format!("no {what}s"),
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
-    };
-    let mut detail = vec![number(asked, "server"), number(workers.len(), "worker"), number(certain, "overlap")];
+    let compared: BTreeSet<_> = lives().map(|life| (life.server, life.number)).collect();
+    let servers: BTreeSet<_> = lives().filter(|life| life.is_own).map(|life| life.server).collect();
+    let first = lives().map(|life| life.begins).min();
+    let since = first.and_then(|first| seen_since(findings, first));
+    let mut detail = vec![
+        workers(lives()),
+        format!("{} of {}", number(compared.len(), "life", "lives"), number(servers.len(), "server", "servers")),
+    ];
+    if certain > 0 {
+        detail.push(number(certain, "overlap", "overlaps"));
+    }
     if possible > 0 {
-        detail.push(number(possible, "possible overlap"));
+        detail.push(number(possible, "possible overlap", "possible overlaps"));
     }
-    if unseen > 0 {
-        detail.push(format!("{} not seen", number(unseen, "thing")));
+    if certain + possible == 0 {
+        detail.push("no two overlap".to_owned());
     }
+    let since_when = since.map_or_else(String::new, |since| format!("since {}: ", display_time(since)));
+    let rest = match (unseen, since) {
+        (0, _) => String::new(),
+        (_, Some(_)) => format!("; {} what is not known before that", number(unseen, "row says", "rows say")),
+        (_, None) => format!("; {} what was not seen", number(unseen, "row says", "rows say")),
+    };
     Row::new([
         ("result", column(answer)),
-        ("lives", column(i64::try_from(lives.clone().count()).ok())),
-        ("begins_at", column(lives.clone().map(|life| life.begins).min().map(timestamptz))),
-        ("until", column(lives.map(|life| life.reserved).max().map(timestamptz))),
-        ("detail", column(detail.join(", "))),
+        ("lives", column(i64::try_from(compared.len()).ok())),
+        ("begins_at", column(first.map(timestamptz))),
+        ("until", column(lives().map(|life| life.reserved).max().map(timestamptz))),
+        ("detail", column(format!("{since_when}{}{rest}", detail.join(", ")))),
     ])
 }
+
+fn number(number: usize, one: &str, many: &str) -> String {
+    match number {
+        0 => format!("no {many}"),
+        1 => format!("1 {one}"),
+        _ => format!("{number} {many}"),
+    }
+}
+
+/// The workers of lives, in words: their numbers, if they are in no data center and a few ranges.
+fn workers<'a>(lives: impl Iterator<Item = &'a Life>) -> String {
+    let workers: BTreeSet<_> = lives.map(|life| numbers(&life.layout, life.worker)).map(|(d, w, _)| (d, w)).collect();
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for &(_, worker) in &workers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == worker => *last = worker,
+            _ => ranges.push((worker, worker)),
+        }
+    }
+    let has_datacenters = workers.iter().any(|(datacenter, _)| datacenter.is_some());
+    if workers.is_empty() || has_datacenters || ranges.len() > MOST_RANGES {
+        return number(workers.len(), "worker", "workers");
+    }
+    let mut parts: Vec<_> = ranges
+        .iter()
+        .flat_map(|&(first, last)| match last - first {
+            0 => vec![first.to_string()],
+            1 => vec![first.to_string(), last.to_string()],
+            _ => vec![format!("{first} to {last}")],
+        })
+        .collect();
+    let last = parts.pop().unwrap_or_default();
+    match (workers.len(), parts.len()) {
+        (1, _) => format!("worker {last}"),
+        (_, 0) => format!("workers {last}"),
+        _ => format!("workers {} and {last}", parts.join(", ")),
+    }
+}
+
+/// More ranges of workers than these are only counted.
+const MOST_RANGES: usize = 5;
 
 const NO_OVERLAP: &str = "no overlap";
 const POSSIBLE_OVERLAP: &str = "possible overlap";
@@ -139,12 +189,14 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             let text = "there are more overlaps than are shown";
             Row::new([("result", column(result(finding))), ("detail", column(text))])
         }
-        Finding::Missing { at, after } => {
-            unseen(&format!("{} lacks lives after {}", names[*at], display_time(*after)), None)
+        Finding::Missing { at, lives, before } => {
+            let text = format!("{} lacks {} before {}", names[*at], some(*lives), display_time(*before));
+            unseen(&text, None)
         }
         Finding::Silent { at, why } => unseen(&format!("{} has not told: {why}", names[*at]), None),
-        Finding::Forgotten { at, before } => {
-            unseen(&format!("{} keeps no lives before {}", names[*at], display_time(*before)), None)
+        Finding::Forgotten { at, lives, before } => {
+            let text = format!("{} no longer keeps {} before {}", names[*at], some(*lives), display_time(*before));
+            unseen(&text, None)
         }
         Finding::NotAsked { at, life } => {
             let Life { number, server, system_identifier, reserved, .. } = &**life;
@@ -179,9 +231,15 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             unseen(&text, None)
         }
         Finding::OtherLayout { layout, lives } => {
-            unseen(&format!("{lives} lives in layout \"{layout}\" were not compared with those in other layouts"), None)
+            let were = number(*lives, "life", "lives") + if *lives == 1 { " was" } else { " were" };
+            let text = format!("{were} not compared with those in other layouts: layout \"{layout}\"");
+            unseen(&text, None)
         }
     }
+}
+
+fn some(lives: u64) -> String {
+    number(usize::try_from(lives).unwrap_or(usize::MAX), "life", "lives")
 }
 
 fn describe(life: &Life, name: &str) -> String {

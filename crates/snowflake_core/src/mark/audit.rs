@@ -116,6 +116,11 @@ impl Known {
         let running = self.lives.iter().find(|life| life.is_own && life.state == State::Running);
         running.map(|life| (life.server, life.number))
     }
+
+    /// Whether this is the first life that it keeps, and not the first one.
+    fn is_cut_before(&self, life: &Life) -> bool {
+        life.nth > 1 && self.lives.iter().all(|other| other.nth >= life.nth)
+    }
 }
 
 /// What a server of the fleet has told; an error is why it has not.
@@ -134,10 +139,10 @@ pub enum Finding {
     Cloned { one: usize, other: usize, is_certain: bool },
     /// A server has not told.
     Silent { at: usize, why: String },
-    /// A data directory has had more lives than it keeps: those before this time are not known.
-    Forgotten { at: usize, before: UnixMs },
-    /// Lives of a data directory are missing.
-    Missing { at: usize, after: UnixMs },
+    /// A data directory has had so many more lives than it keeps, before this time.
+    Forgotten { at: usize, lives: u64, before: UnixMs },
+    /// So many lives of a data directory are missing, before this time.
+    Missing { at: usize, lives: u64, before: UnixMs },
     /// This is the last that a copy knows of a server that was not asked.
     NotAsked { at: usize, life: Box<Life> },
     /// The mark of a life was lost: it can have issued more.
@@ -151,6 +156,23 @@ pub enum Finding {
     OtherLayout { layout: Layout, lives: usize },
     /// There are more overlaps than are shown.
     More,
+}
+
+impl Finding {
+    /// Whether this is something that could not be seen.
+    pub fn is_unseen(&self) -> bool {
+        !matches!(self, Self::Apart { .. } | Self::Overlap { .. } | Self::Cloned { .. } | Self::More)
+    }
+}
+
+/// The time from which all lives of a fleet are known; `None` if there is none.
+pub fn seen_since(findings: &[Finding], first: UnixMs) -> Option<UnixMs> {
+    let seen_from = |finding: &Finding| match finding {
+        &Finding::Forgotten { before, .. } | &Finding::Missing { before, .. } => Some(before),
+        _ => None,
+    };
+    let unseen = findings.iter().filter(|finding| finding.is_unseen());
+    unseen.map(seen_from).try_fold(first, |since, from| Some(since.max(from?)))
 }
 
 /// The most overlaps that are shown: if two servers had one worker for long, each start adds one.
@@ -174,7 +196,9 @@ pub fn audit(fleet: &[Told]) -> Vec<Finding> {
             apart.push(Finding::Apart { worker, layout, lives: lives.len(), begins: first, until });
         }
         overlaps.extend(found);
-        unseen.extend(lives.iter().filter_map(|(at, life)| unseen_of(*at, life, lives, &numbers)));
+        let is_cut = |at: usize, life: &Life| fleet[at].as_ref().is_ok_and(|known| known.is_cut_before(life));
+        let unseen_of = |(at, life): &&(usize, Life)| unseen_of(*at, life, lives, &numbers, is_cut(*at, life));
+        unseen.extend(lives.iter().filter_map(unseen_of));
     }
     if overlaps.len() > MOST_OVERLAPS {
         overlaps.truncate(MOST_OVERLAPS);
@@ -248,14 +272,20 @@ fn overlaps_of(lives: &[&(usize, Life)], most: usize) -> Vec<Finding> {
     found
 }
 
-/// What is not known around a life.
-fn unseen_of(at: usize, life: &Life, lives: &[&(usize, Life)], numbers: &BTreeSet<u64>) -> Option<Finding> {
+/// What is not known around a life. `is_cut` if its server has forgotten the life before it, and says so.
+fn unseen_of(
+    at: usize,
+    life: &Life,
+    lives: &[&(usize, Life)],
+    numbers: &BTreeSet<u64>,
+    is_cut: bool,
+) -> Option<Finding> {
     let boxed = || Box::new(life.clone());
     let earlier = || lives.iter().map(|(_, other)| other).filter(|other| other.begins < life.begins);
     let has_written = |other: &Life| other.begins < life.found && other.reserved.max(other.logged) >= life.found;
     let is_after_known = match (life.follows, life.reason.as_str()) {
         // The record that it found is its own.
-        (1.., "restart") => numbers.contains(&life.follows),
+        (1.., "restart") => is_cut || numbers.contains(&life.follows),
         (follows, _) if follows > 0 && !numbers.contains(&follows) => false,
         (_, "lease") => earlier().next().is_some(),
         _ => life.found == 0 || earlier().any(has_written),
@@ -279,10 +309,12 @@ fn unseen_by(at: usize, server: &Known, known: &[(usize, Life)]) -> Vec<Finding>
     let mut lives: Vec<_> = server.lives.iter().collect();
     lives.sort_by_key(|life| life.nth);
     if let Some(first) = lives.first().filter(|first| first.nth > 1) {
-        unseen.push(Finding::Forgotten { at, before: first.begins });
+        unseen.push(Finding::Forgotten { at, lives: first.nth - 1, before: first.begins });
     }
-    let gaps = lives.windows(2).filter(|pair| pair[1].nth > pair[0].nth + 1);
-    unseen.extend(gaps.map(|pair| Finding::Missing { at, after: pair[0].reserved }));
+    unseen.extend(lives.windows(2).filter_map(|pair| {
+        let lives = pair[1].nth.saturating_sub(pair[0].nth).saturating_sub(1);
+        (lives > 0).then_some(Finding::Missing { at, lives, before: pair[1].begins })
+    }));
     unseen
 }
 
@@ -313,127 +345,4 @@ fn other_layouts(known: &[(usize, Life)]) -> Vec<Finding> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn life(server: char, number: u64, begins: UnixMs, until: UnixMs) -> Life {
-        Life {
-            number,
-            server: server.into(),
-            system_identifier: 9,
-            is_own: true,
-            nth: 1,
-            worker: 5,
-            layout: "flat".parse().expect("a preset"),
-            reason: "restart".to_owned(),
-            begins,
-            issued: until,
-            reserved: until,
-            state: State::Ended,
-            found: 0,
-            logged: 0,
-            follows: 0,
-        }
-    }
-
-    fn told(lives: Vec<Life>) -> Told {
-        Ok(Known { lives, ..Known::default() })
-    }
-
-    fn kinds(fleet: &[Told]) -> Vec<String> {
-        audit(fleet)
-            .iter()
-            .map(|finding| format!("{finding:?}").split([' ', '{']).next().unwrap_or("").to_owned())
-            .collect()
-    }
-
-    #[test]
-    fn lives_one_after_another_do_not_overlap() {
-        let fleet = [told(vec![life('a', 1, 10, 20), life('a', 2, 20, 30)]), told(vec![life('b', 3, 30, 40)])];
-        let [Finding::Apart { worker: 5, lives: 3, begins: 10, until: 40, .. }] = audit(&fleet)[..] else {
-            panic!("{:?}", audit(&fleet));
-        };
-    }
-
-    #[test]
-    fn lives_of_different_workers_may_have_the_same_times() {
-        let other = Life { worker: 6, ..life('b', 2, 10, 20) };
-        assert_eq!(kinds(&[told(vec![life('a', 1, 10, 20)]), told(vec![other])]), ["Apart", "Apart"]);
-    }
-
-    #[test]
-    fn two_lives_that_have_issued_ids_of_the_same_times_overlap() {
-        let fleet = [told(vec![life('a', 1, 10, 20)]), told(vec![life('b', 2, 15, 30)])];
-        let [Finding::Overlap { begins: 15, until: 20, is_certain: true, .. }] = audit(&fleet)[..] else {
-            panic!("{:?}", audit(&fleet));
-        };
-    }
-
-    #[test]
-    fn what_was_only_reserved_may_overlap() {
-        let crashed = Life { issued: 15, ..life('a', 1, 10, 20) };
-        let fleet = [told(vec![crashed]), told(vec![life('b', 2, 16, 30)])];
-        let [Finding::Overlap { begins: 16, until: 20, is_certain: false, .. }] = audit(&fleet)[..] else {
-            panic!("{:?}", audit(&fleet));
-        };
-    }
-
-    #[test]
-    fn a_copy_of_a_life_is_the_same_life_and_its_own_server_knows_best() {
-        let copied = Life { is_own: false, state: State::Unknown, ..life('a', 1, 10, 12) };
-        let fleet = [told(vec![copied.clone(), life('b', 2, 25, 30)]), told(vec![life('a', 1, 10, 20)])];
-        assert_eq!(kinds(&fleet), ["Apart"]);
-        assert_eq!(kinds(&fleet[..1]), ["Apart", "NotAsked"], "its server was not asked");
-    }
-
-    #[test]
-    fn a_server_that_does_not_answer_is_never_a_silent_yes() {
-        assert_eq!(kinds(&[told(vec![life('a', 1, 10, 20)]), Err("no route".to_owned())]), ["Apart", "Silent"]);
-    }
-
-    #[test]
-    fn what_a_data_directory_has_forgotten_is_said() {
-        let late = Life { nth: 7, ..life('a', 1, 10, 20) };
-        assert_eq!(kinds(&[told(vec![late])]), ["Apart", "Forgotten"]);
-    }
-
-    #[test]
-    fn a_mark_that_no_known_life_has_written_is_of_one_that_is_not_known() {
-        let promoted = Life { reason: "promotion or recovery".to_owned(), found: 30, ..life('b', 2, 40, 50) };
-        let primary = life('a', 1, 10, 20);
-        assert_eq!(kinds(&[told(vec![primary.clone(), promoted.clone()])]), ["Apart", "Predecessor"]);
-        let logged = Life { logged: 30, ..primary };
-        assert_eq!(kinds(&[told(vec![logged, promoted])]), ["Apart"], "its last mark was lowered at a planned stop");
-    }
-
-    #[test]
-    fn a_life_whose_mark_was_lost_may_have_issued_more() {
-        let lost = Life { state: State::Unknown, ..life('a', 1, 10, 20) };
-        assert_eq!(kinds(&[told(vec![lost])]), ["Apart", "MarkLost"]);
-    }
-
-    #[test]
-    fn lives_of_another_layout_are_not_compared() {
-        let other = Life { layout: "discord".parse::<Layout>().expect("a preset").flat(), ..life('b', 2, 10, 20) };
-        let fleet = [told(vec![life('a', 1, 10, 20), life('a', 3, 20, 30)]), told(vec![other])];
-        assert_eq!(kinds(&fleet), ["Apart", "Apart", "OtherLayout"]);
-    }
-
-    #[test]
-    fn a_lease_of_which_no_life_was_told_is_said() {
-        let grant = Grant { worker: 5, system_identifier: 9, server: "pg-5".to_owned(), until: 40 };
-        let registry = |grant| Ok(Known { grants: vec![grant], ..Known::default() });
-        let server = told(vec![life('a', 1, 10, 20)]);
-        assert_eq!(kinds(&[server.clone(), registry(grant.clone())]), ["Apart"]);
-        for grant in [Grant { worker: 6, ..grant.clone() }, Grant { system_identifier: 8, ..grant }] {
-            assert_eq!(kinds(&[server.clone(), registry(grant)]), ["Apart", "Leased"]);
-        }
-    }
-
-    #[test]
-    fn a_server_that_runs_twice_is_no_silent_yes() {
-        let server = Known { lives: vec![life('a', 1, 10, 20)], ..Known::default() };
-        let clone = Known { clone_of: Some((0, true)), ..server.clone() };
-        assert_eq!(kinds(&[Ok(server), Ok(clone)]), ["Apart", "Cloned"]);
-    }
-}
+mod tests;

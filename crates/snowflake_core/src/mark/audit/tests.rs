@@ -1,0 +1,147 @@
+use super::*;
+
+fn life(server: char, number: u64, begins: UnixMs, until: UnixMs) -> Life {
+    Life {
+        number,
+        server: server.into(),
+        system_identifier: 9,
+        is_own: true,
+        nth: 1,
+        worker: 5,
+        layout: "flat".parse().expect("a preset"),
+        reason: "restart".to_owned(),
+        begins,
+        issued: until,
+        reserved: until,
+        state: State::Ended,
+        found: 0,
+        logged: 0,
+        follows: 0,
+    }
+}
+
+fn told(lives: Vec<Life>) -> Told {
+    Ok(Known { lives, ..Known::default() })
+}
+
+fn kinds(fleet: &[Told]) -> Vec<String> {
+    audit(fleet)
+        .iter()
+        .map(|finding| format!("{finding:?}").split([' ', '{']).next().unwrap_or("").to_owned())
+        .collect()
+}
+
+#[test]
+fn lives_one_after_another_do_not_overlap() {
+    let fleet = [told(vec![life('a', 1, 10, 20), life('a', 2, 20, 30)]), told(vec![life('b', 3, 30, 40)])];
+    let [Finding::Apart { worker: 5, lives: 3, begins: 10, until: 40, .. }] = audit(&fleet)[..] else {
+        panic!("{:?}", audit(&fleet));
+    };
+}
+
+#[test]
+fn lives_of_different_workers_may_have_the_same_times() {
+    let other = Life { worker: 6, ..life('b', 2, 10, 20) };
+    assert_eq!(kinds(&[told(vec![life('a', 1, 10, 20)]), told(vec![other])]), ["Apart", "Apart"]);
+}
+
+#[test]
+fn two_lives_that_have_issued_ids_of_the_same_times_overlap() {
+    let fleet = [told(vec![life('a', 1, 10, 20)]), told(vec![life('b', 2, 15, 30)])];
+    let [Finding::Overlap { begins: 15, until: 20, is_certain: true, .. }] = audit(&fleet)[..] else {
+        panic!("{:?}", audit(&fleet));
+    };
+}
+
+#[test]
+fn what_was_only_reserved_may_overlap() {
+    let crashed = Life { issued: 15, ..life('a', 1, 10, 20) };
+    let fleet = [told(vec![crashed]), told(vec![life('b', 2, 16, 30)])];
+    let [Finding::Overlap { begins: 16, until: 20, is_certain: false, .. }] = audit(&fleet)[..] else {
+        panic!("{:?}", audit(&fleet));
+    };
+}
+
+#[test]
+fn a_copy_of_a_life_is_the_same_life_and_its_own_server_knows_best() {
+    let copied = Life { is_own: false, state: State::Unknown, ..life('a', 1, 10, 12) };
+    let fleet = [told(vec![copied.clone(), life('b', 2, 25, 30)]), told(vec![life('a', 1, 10, 20)])];
+    assert_eq!(kinds(&fleet), ["Apart"]);
+    assert_eq!(kinds(&fleet[..1]), ["Apart", "NotAsked"], "its server was not asked");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_never_a_silent_yes() {
+    assert_eq!(kinds(&[told(vec![life('a', 1, 10, 20)]), Err("no route".to_owned())]), ["Apart", "Silent"]);
+}
+
+#[test]
+fn what_a_data_directory_has_forgotten_is_said() {
+    // It has found the record of the one before it, which is forgotten.
+    let late = Life { nth: 7, follows: 9, found: 10, ..life('a', 1, 10, 20) };
+    let [_, Finding::Forgotten { lives: 6, before: 10, .. }] = audit(&[told(vec![late.clone()])])[..] else {
+        panic!("{:?}", audit(&[told(vec![late])]));
+    };
+    let promoted = Life { reason: "promotion or recovery".to_owned(), ..late };
+    assert_eq!(kinds(&[told(vec![promoted])]), ["Apart", "Predecessor", "Forgotten"]);
+}
+
+#[test]
+fn a_gap_in_the_numbers_of_lives_is_said() {
+    let [one, two] = [(1, 10), (5, 30)].map(|(nth, begins)| Life { nth, ..life('a', nth, begins, begins + 10) });
+    let [_, Finding::Missing { lives: 3, before: 30, .. }] = audit(&[told(vec![two.clone(), one.clone()])])[..] else {
+        panic!("{:?}", audit(&[told(vec![two, one])]));
+    };
+}
+
+#[test]
+fn all_is_seen_from_where_the_last_forgotten_life_can_have_ended() {
+    let late = |server, number, begins| {
+        told(vec![Life { nth: 7, worker: number, ..life(server, number, begins, begins + 10) }])
+    };
+    let whole = told(vec![life('c', 3, 10, 20)]);
+    let since = |fleet: &[Told]| seen_since(&audit(fleet), 10);
+    assert_eq!(since(&[whole.clone()]), Some(10));
+    assert_eq!(since(&[late('a', 1, 40), whole.clone(), late('b', 2, 30)]), Some(40));
+    assert_eq!(since(&[late('a', 1, 40), Err("no route".to_owned())]), None);
+}
+
+#[test]
+fn a_mark_that_no_known_life_has_written_is_of_one_that_is_not_known() {
+    let promoted = Life { reason: "promotion or recovery".to_owned(), found: 30, ..life('b', 2, 40, 50) };
+    let primary = life('a', 1, 10, 20);
+    assert_eq!(kinds(&[told(vec![primary.clone(), promoted.clone()])]), ["Apart", "Predecessor"]);
+    let logged = Life { logged: 30, ..primary };
+    assert_eq!(kinds(&[told(vec![logged, promoted])]), ["Apart"], "its last mark was lowered at a planned stop");
+}
+
+#[test]
+fn a_life_whose_mark_was_lost_may_have_issued_more() {
+    let lost = Life { state: State::Unknown, ..life('a', 1, 10, 20) };
+    assert_eq!(kinds(&[told(vec![lost])]), ["Apart", "MarkLost"]);
+}
+
+#[test]
+fn lives_of_another_layout_are_not_compared() {
+    let other = Life { layout: "discord".parse::<Layout>().expect("a preset").flat(), ..life('b', 2, 10, 20) };
+    let fleet = [told(vec![life('a', 1, 10, 20), life('a', 3, 20, 30)]), told(vec![other])];
+    assert_eq!(kinds(&fleet), ["Apart", "Apart", "OtherLayout"]);
+}
+
+#[test]
+fn a_lease_of_which_no_life_was_told_is_said() {
+    let grant = Grant { worker: 5, system_identifier: 9, server: "pg-5".to_owned(), until: 40 };
+    let registry = |grant| Ok(Known { grants: vec![grant], ..Known::default() });
+    let server = told(vec![life('a', 1, 10, 20)]);
+    assert_eq!(kinds(&[server.clone(), registry(grant.clone())]), ["Apart"]);
+    for grant in [Grant { worker: 6, ..grant.clone() }, Grant { system_identifier: 8, ..grant }] {
+        assert_eq!(kinds(&[server.clone(), registry(grant)]), ["Apart", "Leased"]);
+    }
+}
+
+#[test]
+fn a_server_that_runs_twice_is_no_silent_yes() {
+    let server = Known { lives: vec![life('a', 1, 10, 20)], ..Known::default() };
+    let clone = Known { clone_of: Some((0, true)), ..server.clone() };
+    assert_eq!(kinds(&[Ok(server), Ok(clone)]), ["Apart", "Cloned"]);
+}
