@@ -9,8 +9,11 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The file of lives.
+/// The file of lives, of which each is a new inode.
 const LIFE: &str = "snowflake_pg.life";
+
+/// The file of events, which is always the same inode.
+const TRACE: &str = "snowflake_pg.trace";
 
 impl Builder {
     /// A copy of a running server, made by pg_basebackup. Not started, and no standby.
@@ -104,9 +107,13 @@ impl Cluster {
 
     /// Puts the data directory of a stopped server back to its snapshot, once.
     pub fn put_back(&self, snapshot: &Path) {
+        let (trace, kept) = (self.data().join(TRACE), self.host().join(TRACE));
+        fs::rename(&trace, &kept).expect("the file itself");
         self.empty();
         fs::rename(snapshot.join(LIFE), self.data().join(LIFE)).expect("the file itself");
         run(Command::new("cp").arg("-a").arg(snapshot.join(".")).arg(self.data()));
+        fs::rename(&kept, &trace).expect("the file itself");
+        fs::write(&trace, fs::read(snapshot.join(TRACE)).expect("a copy")).expect("own file");
     }
 
     /// Runs something that replaces postgresql.conf, and puts the old one back.
