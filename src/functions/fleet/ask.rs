@@ -40,9 +40,11 @@ const EXTENSION: &CStr = c"SELECT pg_catalog.current_database() AS database, e.e
         ) AS schema
     FROM (SELECT) AS this LEFT JOIN pg_catalog.pg_extension e ON e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'";
 
-/// A role that may create in a schema there must not change what a query means. A pooler may keep the name for itself.
+/// A role that may create in a schema there must not change what a query means. A pooler may keep the name for itself. And a
+/// query that is given up here must end there, too.
+// mutant: fleet-given-up
 const SETTINGS: &CStr = c"SELECT pg_catalog.set_config('search_path', '', true),
-        pg_catalog.set_config('application_name', $1, true)";
+        pg_catalog.set_config('application_name', $1, true), pg_catalog.set_config('statement_timeout', $2, true)";
 
 /// Whether a session with this name runs on the server that is asked. Everybody may see the names of sessions.
 const SEES: &CStr = c"SELECT pg_catalog.count(*) AS sessions FROM pg_catalog.pg_stat_activity
@@ -108,7 +110,7 @@ impl Target {
             return Err(Failure::local("password is required, and the server has not requested one"));
         }
         query(&mut remote, c"BEGIN READ ONLY", &[])?;
-        query(&mut remote, SETTINGS, &[Some(name.to_owned())])?;
+        query(&mut remote, SETTINGS, &[Some(name.to_owned()), Some(ANSWERING.as_millis().to_string())])?;
         Ok(remote)
     }
 

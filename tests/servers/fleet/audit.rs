@@ -1,5 +1,7 @@
 //! Whether two servers have issued the same IDs, by what they know of their lives.
 
+mod unseen;
+
 use super::fixture::{conninfo, member, start};
 use std::fs;
 use testbed::postgres::Client;
@@ -89,24 +91,27 @@ fn a_fleet_in_which_nothing_has_repeated_is_told_so() {
     let Some((_, "workers 7 and 8, 3 lives of 2 servers, no two overlap")) = lives else { panic!("{details}") };
 }
 
-/// A copy with the worker of its original, which somebody has accepted.
-#[test]
-fn the_audit_finds_a_copy_that_has_issued_the_same_ids_as_its_original() {
-    let original = start(member(7));
-    let copy = Cluster::builder().backup_of(&original);
-    let mut copy = copy;
-    copy.start();
+/// Accepts the mark of a copy, and has both issue IDs, some of which are the same.
+fn issue_beside_each_other(original: &Cluster, copy: &Cluster) {
     copy.connect().batch_execute("SELECT snowflake_accept_mark()").expect("a mark");
-    let mut all = ids(&copy);
+    let mut all = ids(copy);
     let (_, highest) = all.range().expect("IDs");
     sleep_past(testbed::issued_at(highest) + 1000);
-    let loads = [&original, &copy].map(|server| Load::start(server, 2, IDS));
+    let loads = [original, copy].map(|server| Load::start(server, 2, IDS));
     loads.iter().for_each(Load::wait_for_ids);
     std::thread::sleep(std::time::Duration::from_millis(500));
     loads.into_iter().for_each(|load| all.merge(load.finish()));
     assert!(all.duplicates() > 0, "the test shows nothing");
     expect_duplicates();
+}
 
+/// A copy with the worker of its original, which somebody has accepted.
+#[test]
+fn the_audit_finds_a_copy_that_has_issued_the_same_ids_as_its_original() {
+    let original = start(member(7));
+    let mut copy = Cluster::builder().backup_of(&original);
+    copy.start();
+    issue_beside_each_other(&original, &copy);
     let (results, details) = audit(&original, &[&copy]);
     assert_eq!(results[..2], ["overlap", "overlap"], "{details}");
     assert!(details.contains("life"), "{details}");

@@ -204,13 +204,14 @@ pub fn audit(fleet: &[Told]) -> Vec<Finding> {
         overlaps.truncate(MOST_OVERLAPS);
         overlaps.push(Finding::More);
     }
+    let mut after_gaps = BTreeSet::new();
     for (at, told) in fleet.iter().enumerate() {
         match told {
             Err(why) => unseen.push(Finding::Silent { at, why: why.clone() }),
             Ok(server) => {
                 let cloned = |(one, is_certain)| Finding::Cloned { one, other: at, is_certain };
                 overlaps.extend(server.clone_of.map(cloned));
-                unseen.extend(unseen_by(at, server, &known));
+                unseen.extend(unseen_by(at, server, &known, &mut after_gaps));
             }
         }
     }
@@ -299,8 +300,13 @@ fn unseen_of(
     }
 }
 
-/// What a server does not know.
-fn unseen_by(at: usize, server: &Known, known: &[(usize, Life)]) -> Vec<Finding> {
+/// What a server does not know. The same gap is said once: it is also in copies, and in a server that is listed twice.
+fn unseen_by(
+    at: usize,
+    server: &Known,
+    known: &[(usize, Life)],
+    after_gaps: &mut BTreeSet<(u64, u64)>,
+) -> Vec<Finding> {
     let mut unseen = Vec::new();
     let of_grant =
         |grant: &Grant, life: &Life| (life.worker, life.system_identifier) == (grant.worker, grant.system_identifier);
@@ -308,12 +314,13 @@ fn unseen_by(at: usize, server: &Known, known: &[(usize, Life)]) -> Vec<Finding>
     unseen.extend(missing.map(|grant| Finding::Leased { at, grant: Box::new(grant.clone()) }));
     let mut lives: Vec<_> = server.lives.iter().collect();
     lives.sort_by_key(|life| life.nth);
-    if let Some(first) = lives.first().filter(|first| first.nth > 1) {
+    let mut is_new = |life: &Life| after_gaps.insert((life.server, life.number));
+    if let Some(first) = lives.first().filter(|first| first.nth > 1 && is_new(first)) {
         unseen.push(Finding::Forgotten { at, lives: first.nth - 1, before: first.begins });
     }
     unseen.extend(lives.windows(2).filter_map(|pair| {
         let lives = pair[1].nth.saturating_sub(pair[0].nth).saturating_sub(1);
-        (lives > 0).then_some(Finding::Missing { at, lives, before: pair[1].begins })
+        (lives > 0 && is_new(pair[1])).then_some(Finding::Missing { at, lives, before: pair[1].begins })
     }));
     unseen
 }

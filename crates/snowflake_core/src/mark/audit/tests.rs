@@ -82,6 +82,8 @@ fn what_a_data_directory_has_forgotten_is_said() {
     let [_, Finding::Forgotten { lives: 6, before: 10, .. }] = audit(&[told(vec![late.clone()])])[..] else {
         panic!("{:?}", audit(&[told(vec![late])]));
     };
+    let twice = [told(vec![late.clone()]), told(vec![late.clone()])];
+    assert_eq!(kinds(&twice), ["Apart", "Forgotten"], "it is listed twice");
     let promoted = Life { reason: "promotion or recovery".to_owned(), ..late };
     assert_eq!(kinds(&[told(vec![promoted])]), ["Apart", "Predecessor", "Forgotten"]);
 }
