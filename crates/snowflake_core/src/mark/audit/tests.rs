@@ -103,7 +103,7 @@ fn all_is_seen_from_where_the_last_forgotten_life_can_have_ended() {
     };
     let whole = told(vec![life('c', 3, 10, 20)]);
     let since = |fleet: &[Told]| seen_since(&audit(fleet), 10);
-    assert_eq!(since(&[whole.clone()]), Some(10));
+    assert_eq!(since(std::slice::from_ref(&whole)), Some(10));
     assert_eq!(since(&[late('a', 1, 40), whole.clone(), late('b', 2, 30)]), Some(40));
     assert_eq!(since(&[late('a', 1, 40), Err("no route".to_owned())]), None);
 }
