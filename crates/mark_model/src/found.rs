@@ -85,7 +85,7 @@ fn inode(number: u64) -> Inode {
 /// A record as the core has it.
 pub fn as_core(record: &Record, world: &World) -> record::Record {
     let other = 1 - u64::from(record.worker);
-    let others = [(other, record.other)].into_iter().filter(|&(_, mark)| mark > 0);
+    let others = [(other, record.other)].into_iter().filter(|&(_, mark)| mark > 0 && world.keeps(Rule::MarksOfOthers));
     let layout = LAYOUTS[usize::from(record.layout)];
     record::Record {
         revision: record.revision,

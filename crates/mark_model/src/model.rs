@@ -102,7 +102,7 @@ impl State {
     pub fn end(&mut self, server: usize) {
         let at = &mut self.servers[server];
         at.memory = Memory::Down;
-        (at.is_promoted, at.unfinished) = (false, None);
+        (at.is_promoted, at.is_lowered, at.unfinished) = (false, false, None);
         self.has_just_ended = true;
     }
 

@@ -6,7 +6,7 @@ use crate::rules::Rule;
 use crate::state::{InPage, Life, Memory, Page, Record, Running, Server, Start, State, Time, Wait, WalMark, Write};
 use crate::world::World;
 use snowflake_core::mark::life::LastLife;
-use snowflake_core::mark::start_table::{MarkConflict, StartPoint};
+use snowflake_core::mark::start_table::{MarkConflict, StartPoint, StartReason};
 
 /// The mark to which a running server would extend its own.
 pub fn extended(running: &Running, state: &State, world: &World) -> Time {
@@ -33,10 +33,10 @@ impl State {
         coverage::visit(&outcome);
         let at = self.servers[server];
         let known = found.record.map_or(0, |record| record.mark_of(at.worker.into()));
+        self.look_for_false_alarm(server, now, &outcome, world);
         let StartPoint { floor, reason } = match outcome {
             Ok(point) => point,
             Err(conflict) => {
-                self.broken.alarm |= !at.is_disturbed;
                 // As `Mark::remember_refusal`.
                 if conflict == MarkConflict::NotInWal && at.page == Page::default() {
                     self.servers[server].page = disowned(at.page, &at);
@@ -45,8 +45,9 @@ impl State {
                 return;
             }
         };
-        if world.wrong_clocks && reason.relies_on_clock() && known == 0 && self.issued[usize::from(at.worker)].end() > 0
-        {
+        let has_mark = self.directories[at.directory].record.is_some_and(|record| record.mark_of(at.worker) > 0);
+        let has_issued = self.issued[usize::from(at.worker)].end() > 0;
+        if world.wrong_clocks && reason.relies_on_clock() && !has_mark && has_issued {
             return;
         }
         let (mut floor, mut waited) = (floor, None);
@@ -67,6 +68,34 @@ impl State {
         let write = if at.wal_mark == WalMark::Off || is_written { Write::Record } else { Write::Wal };
         let start = Start { waited, first, mark, in_wal: at.page.highest(at.worker), known, write };
         self.servers[server].memory = Memory::Starting(start);
+    }
+
+    /// A server that has only been restarted must see that, and not begin too far ahead.
+    fn look_for_false_alarm(
+        &mut self,
+        server: usize,
+        now: Time,
+        outcome: &Result<StartPoint, MarkConflict>,
+        world: &World,
+    ) {
+        let at = &self.servers[server];
+        if at.is_disturbed {
+            return;
+        }
+        let record = self.directories[at.directory].record;
+        let (Ok(point), Some(record)) = (outcome, record) else {
+            self.broken.alarm |= outcome.is_err();
+            return;
+        };
+        // The first start was killed between the record and the life, or a start could not finish.
+        let is_cut_off = at.life.is_none() && point.reason == StartReason::Restored || world.budget.failures > 0;
+        if is_cut_off {
+            return;
+        }
+        self.broken.alarm |= !matches!(point.reason, StartReason::Restart | StartReason::Continued);
+        let is_clock_right = !world.wrong_clocks && world.budget.advances == 0;
+        let after_crash = if is_clock_right { now + world.reserve } else { Time::MAX };
+        self.broken.ahead |= point.floor > if at.is_lowered { record.mark } else { after_crash };
     }
 
     /// The next write of a start or of an extension.
@@ -129,6 +158,7 @@ impl State {
     fn write_first_record(&mut self, server: usize, mark: Time, in_wal: Time, world: &World) -> Life {
         let at = self.servers[server];
         self.lives += 1;
+        self.servers[server].is_lowered = false;
         let directory = &mut self.directories[at.directory];
         let previous = directory.record;
         let own = at.life.filter(|life| life.is_own);
@@ -146,9 +176,7 @@ impl State {
             directory: directory.inode,
             worker: at.worker,
             layout: at.layout,
-            other: previous
-                .filter(|_| world.keeps(Rule::MarksOfOthers))
-                .map_or(0, |record| record.mark_of(1 - at.worker)),
+            other: previous.map_or(0, |record| record.mark_of(1 - at.worker)),
         });
         Life {
             number: self.lives,
@@ -180,9 +208,15 @@ impl State {
         let next = match write {
             Write::Wal => {
                 running.in_wal = self.raise(server, mark, world);
-                if world.keeps(Rule::WalBeforeRecord) { Write::Standby } else { Write::Publish }
+                Write::Standby
             }
-            Write::Standby => Write::Record,
+            Write::Standby => {
+                if world.keeps(Rule::WalBeforeRecord) {
+                    Write::Record
+                } else {
+                    Write::Publish
+                }
+            }
             Write::Record => {
                 let Some(record) = self.own_record(server, &running) else {
                     running.extension = None;
@@ -191,7 +225,12 @@ impl State {
                 };
                 let at = self.servers[server];
                 let is_in_wal = at.wal_mark != WalMark::Off;
-                let logged = if is_in_wal { running.in_wal } else { 0 };
+                let in_wal = if world.keeps(Rule::WalBeforeRecord) {
+                    running.in_wal
+                } else {
+                    mark.max(at.page.highest(at.worker) + 1)
+                };
+                let logged = if is_in_wal { in_wal } else { 0 };
                 running.revision = record.revision + 1;
                 self.directories[at.directory].record =
                     Some(Record { revision: running.revision, mark, logged, worker: at.worker, ..record });
@@ -295,16 +334,19 @@ impl State {
         self.budget.ends -= 1;
         let at = self.servers[server];
         let directory = &mut self.directories[at.directory];
+        let mut is_lowered = false;
         if let Some(record) = &mut directory.record
             && record.life == running.life
             && directory.inode == running.directory
             && running.next < record.mark
         {
+            is_lowered = true;
             record.mark = running.next;
             record.revision += 1;
             record.logged = if at.wal_mark == WalMark::Off { 0 } else { running.in_wal };
         }
         self.end(server);
+        self.servers[server].is_lowered = is_lowered;
     }
 }
 

@@ -104,6 +104,8 @@ pub struct Server {
     pub is_superseded: bool,
     /// Whether anything but crashes, stops and starts has happened to it.
     pub is_disturbed: bool,
+    /// Whether a planned stop has lowered the mark, and no start has written one since.
+    pub is_lowered: bool,
     pub memory: Memory,
     /// The mark in WAL before a start that failed, and the one that this start wrote there.
     pub unfinished: Option<(Time, Time)>,
@@ -231,6 +233,7 @@ pub struct Broken {
     pub i1: bool,
     pub i2: bool,
     pub alarm: bool,
+    pub ahead: bool,
 }
 
 impl Issued {

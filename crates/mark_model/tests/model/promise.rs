@@ -22,6 +22,8 @@ const ADVANCES: World = World { end: 6, budget: Budget { advances: 1, ..FAILOVER
 pub const SHORT_MARGIN: World = World { reserve: 1, wait: 1, ..ADVANCES };
 pub const REWINDS: World = World { budget: Budget { promotions: 2, rewinds: 1, ..FAILOVER }, ..WRONG_CLOCKS };
 pub const CHANGES: World = World { budget: Budget { ends: 2, changes: 2, ..NOTHING }, ..WRONG_CLOCKS };
+/// WAL cannot be written once.
+pub const FAILED_CHANGES: World = World { budget: Budget { failures: 1, ..CHANGES.budget }, ..WRONG_CLOCKS };
 const IMAGES_RIGHT: World = World { budget: IMAGES.budget, ..World::ALONE }.shared();
 pub const IMAGES: World = World { budget: Budget { images: 1, ..FAILOVER }, ..WRONG_CLOCKS }.shared();
 
@@ -38,6 +40,7 @@ const PROMISES: &[(&str, World, Bounds)] = &[
     ("a_failover_of_a_directory_outside_lets_nothing_be_issued_twice", FAILOVERS_WRONG.shared(), Bounds::Short),
     ("a_server_whose_configuration_changes_issues_nothing_twice", CHANGES, Bounds::Short),
     ("a_server_whose_configuration_changes_without_wal_issues_nothing_twice", CHANGES.off(), Bounds::Short),
+    ("a_server_whose_configuration_changes_while_writes_fail_issues_nothing_twice", FAILED_CHANGES, Bounds::Short),
     ("a_data_directory_that_goes_back_lets_nothing_be_issued_twice", IMAGES, Bounds::Short),
     ("a_data_directory_that_goes_back_without_wal_lets_nothing_be_issued_twice", IMAGES.off(), Bounds::Short),
     ("two_failovers_and_a_rewind_let_nothing_be_issued_twice", REWINDS, Bounds::Short),
