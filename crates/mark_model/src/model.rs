@@ -85,7 +85,8 @@ impl State {
             Step::Image { server } => {
                 self.budget.images -= 1;
                 let at = &mut self.servers[server];
-                at.image = Some(Image { timeline: at.timeline, page: at.page, life: at.life });
+                let record = self.directories[at.directory].record.filter(|_| at.directory == server);
+                at.image = Some(Image { timeline: at.timeline, page: at.page, life: at.life, record });
             }
             Step::PutBack { server, is_own } => self.put_back(server, is_own),
             Step::Rewind { server, to } => self.rewind(server, to),
@@ -169,8 +170,13 @@ impl State {
 
     fn put_back(&mut self, server: usize, is_own: bool) {
         let at = &mut self.servers[server];
-        let Some(Image { timeline, page, life }) = at.image.take() else { return };
-        (at.timeline, at.page, at.is_disturbed) = (timeline, page, true);
+        let Some(Image { timeline, page, life, record }) = at.image.take() else { return };
+        at.is_disturbed = true;
+        if record.is_some() {
+            self.directories[server].record = record;
+        } else {
+            (at.timeline, at.page) = (timeline, page);
+        }
         at.life = life.map(|life| Life { is_own: life.is_own && is_own, ..life });
     }
 

@@ -1,6 +1,6 @@
 //! Makes one state of many that differ only in the numbers of lives, and in how far revisions are apart.
 
-use crate::state::{Life, Memory, Running, State, Write};
+use crate::state::{Life, Memory, Record, Running, State, Write};
 
 /// Numbers lives in the order in which the state has them, and revisions by their order. What is written next has a
 /// revision right after another one, and none in between may be missed.
@@ -25,11 +25,17 @@ pub fn normalize(state: &mut State) {
     });
 }
 
+fn records(state: &mut State, each: impl FnMut(&mut Record)) {
+    let in_directories = state.directories.iter_mut().filter_map(|directory| directory.record.as_mut());
+    let images = state.servers.iter_mut().filter_map(|server| server.image.as_mut());
+    in_directories.chain(images.filter_map(|image| image.record.as_mut())).for_each(each);
+}
+
 fn lives(state: &mut State, mut each: impl FnMut(&mut u64)) {
-    for record in state.directories.iter_mut().filter_map(|directory| directory.record.as_mut()) {
+    records(state, |record| {
         each(&mut record.life);
         each(&mut record.previous_life);
-    }
+    });
     for server in &mut state.servers {
         let in_image = server.image.as_mut().and_then(|image| image.life.as_mut());
         server.life.as_mut().into_iter().chain(in_image).for_each(|life| each(&mut life.number));
@@ -42,11 +48,7 @@ fn lives(state: &mut State, mut each: impl FnMut(&mut u64)) {
 }
 
 fn revisions(state: &mut State, mut each: impl FnMut(&mut u64)) {
-    state
-        .directories
-        .iter_mut()
-        .filter_map(|directory| directory.record.as_mut())
-        .for_each(|record| each(&mut record.revision));
+    records(state, |record| each(&mut record.revision));
     for server in &mut state.servers {
         let in_image = server.image.as_mut().and_then(|image| image.life.as_mut());
         server.life.as_mut().into_iter().chain(in_image).for_each(|life| each(&mut life.revision));

@@ -28,23 +28,15 @@ pub enum Rule {
     RecordNamesDirectory,
     /// A record knows the timeline on which it was written.
     RecordNamesTimeline,
-    /// A record knows how far the mark in WAL was. A planned stop lowers the record alone: otherwise the server would
-    /// continue at the mark in WAL, and leave a gap.
-    ///
-    /// It also shows that WAL is at an older state, from which somebody may have continued. That takes a data directory
-    /// that is put back with its own life twice, and an old state directory: limits of the mark, which no world has.
+    /// A record knows how far the mark in WAL was: otherwise a server that is put back to it does not see that IDs were issued
+    /// without marks in WAL since, and each planned restart leaves a gap, since a stop lowers the mark in the record alone.
     RecordNamesWal,
     /// A record keeps the marks of other workers, which are nowhere else if WAL could not be written.
     MarksOfOthers,
     /// The mark in WAL counts at a start.
     WalCounts,
-    /// A mark in WAL is above the one before it, so anyone who knows the former sees that there were more.
-    ///
-    /// [`LifeInDataDirectory`](Self::LifeInDataDirectory) implies it in every world here. Only row S1 begins below the mark
-    /// in WAL; the mark of all others rises anyway. S1 needs a record of the life that the data directory knows, or of the
-    /// next one, which has issued nothing yet. A life keeps its record in one directory, which it locks, so that record has
-    /// its last mark, whatever WAL says. The rule would matter if a record and a data directory went back together while
-    /// WAL did not, which happens in no world.
+    /// A mark in WAL is above the one before it, so a server that is put back to a record that knows the former sees that
+    /// there were more.
     WalRises,
     /// WAL says of a worker without marks there that it has none.
     DisownedInWal,

@@ -109,7 +109,7 @@ pub struct Server {
     pub memory: Memory,
     /// The mark in WAL before a start that failed, and the one that this start wrote there.
     pub unfinished: Option<(Time, Time)>,
-    /// An earlier state of the data directory, without the state directory.
+    /// An earlier state of the data directory.
     pub image: Option<Image>,
 }
 
@@ -119,6 +119,8 @@ pub struct Image {
     pub timeline: u32,
     pub page: Page,
     pub life: Option<Life>,
+    /// The record, if the state directory is inside.
+    pub record: Option<Record>,
 }
 
 /// The shared memory of a server.

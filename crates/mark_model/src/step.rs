@@ -1,7 +1,7 @@
 //! What can happen.
 
 use crate::server::{allowed, extended};
-use crate::state::{Memory, Running, SERVERS, State, Time, WORKERS, WalMark};
+use crate::state::{Image, InPage, Memory, Record, Running, SERVERS, Server, State, Time, WORKERS, WalMark};
 use crate::world::{Beyond, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,8 @@ pub enum Step {
     Detach {
         server: usize,
     },
-    /// A backup of a data directory is made, and later put back, over the files or in their place.
+    /// A backup of a data directory is made, and later put back, over the files or in their place. If the state directory
+    /// is outside, it stays as it is; otherwise WAL does, and is replayed to its end.
     Image {
         server: usize,
     },
@@ -217,11 +218,15 @@ fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) 
     if at.follows.is_some() && state.budget.promotions > 0 && may_be_promoted(state, world, server) {
         steps.push(Step::Detach { server });
     }
-    if at.image.is_none() && state.budget.images > 0 && at.life.is_some() {
+    let has_begun = at.life.is_some() && state.directories[at.directory].record.is_some();
+    if at.image.is_none() && state.budget.images > 0 && has_begun {
         steps.push(Step::Image { server });
     }
-    if at.image.is_some() && at.memory == Memory::Down {
-        steps.extend([true, false].map(|is_own| Step::PutBack { server, is_own }));
+    if let Some(image) = at.image
+        && at.memory == Memory::Down
+    {
+        let ways = [true, false].into_iter().filter(|&is_own| may_be_put_back(at, &image, is_own));
+        steps.extend(ways.map(|is_own| Step::PutBack { server, is_own }));
     }
     if at.is_superseded && state.budget.rewinds > 0 {
         let primaries = (0..SERVERS).filter(|&to| {
@@ -230,6 +235,17 @@ fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) 
         });
         steps.extend(primaries.map(|to| Step::Rewind { server, to }));
     }
+}
+
+/// Whether something stays by which an old state is known: a state directory outside, or WAL. If WAL says only that there
+/// were no marks since, a data directory without a life of its own relies on its clock.
+fn may_be_put_back(at: &Server, image: &Image, is_own: bool) -> bool {
+    let is_known = |record: Record| {
+        let is_disowned = at.page.workers[usize::from(record.worker)] == InPage::Unknown;
+        // Recovery ends on the backup's timeline.
+        record.logged > 0 && image.timeline == at.timeline && (is_own || !is_disowned)
+    };
+    image.record.is_none_or(is_known)
 }
 
 /// Whether each primary is down, and what it has issued is covered: by WAL, or by the margin if clocks are right.

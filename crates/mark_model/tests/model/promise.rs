@@ -24,6 +24,10 @@ pub const REWINDS: World = World { budget: Budget { promotions: 2, rewinds: 1, .
 pub const CHANGES: World = World { budget: Budget { ends: 2, changes: 2, ..NOTHING }, ..WRONG_CLOCKS };
 /// WAL cannot be written once.
 pub const FAILED_CHANGES: World = World { budget: Budget { failures: 1, ..CHANGES.budget }, ..WRONG_CLOCKS };
+/// All files of a data directory but WAL go back, and so does the record in it.
+pub const BACKUPS: World = World { budget: Budget { ends: 3, images: 1, ..NOTHING }, ..WRONG_CLOCKS };
+pub const BACKUPS_CHANGES: World =
+    World { budget: Budget { ends: 2, images: 1, changes: 1, ..NOTHING }, ..WRONG_CLOCKS };
 const IMAGES_RIGHT: World = World { budget: IMAGES.budget, ..World::ALONE }.shared();
 pub const IMAGES: World = World { budget: Budget { images: 1, ..FAILOVER }, ..WRONG_CLOCKS }.shared();
 
@@ -41,6 +45,13 @@ const PROMISES: &[(&str, World, Bounds)] = &[
     ("a_server_whose_configuration_changes_issues_nothing_twice", CHANGES, Bounds::Short),
     ("a_server_whose_configuration_changes_without_wal_issues_nothing_twice", CHANGES.off(), Bounds::Short),
     ("a_server_whose_configuration_changes_while_writes_fail_issues_nothing_twice", FAILED_CHANGES, Bounds::Short),
+    ("a_server_that_is_put_back_to_a_backup_with_later_wal_issues_nothing_twice", BACKUPS, Bounds::Short),
+    ("a_server_whose_configuration_changes_and_is_put_back_issues_nothing_twice", BACKUPS_CHANGES, Bounds::Short),
+    (
+        "a_failover_after_a_server_is_put_back_lets_nothing_be_issued_twice",
+        World { budget: Budget { images: 1, ..FAILOVER }, ..WRONG_CLOCKS },
+        Bounds::Full,
+    ),
     ("a_data_directory_that_goes_back_lets_nothing_be_issued_twice", IMAGES, Bounds::Short),
     ("a_data_directory_that_goes_back_without_wal_lets_nothing_be_issued_twice", IMAGES.off(), Bounds::Short),
     ("two_failovers_and_a_rewind_let_nothing_be_issued_twice", REWINDS, Bounds::Short),
