@@ -20,7 +20,6 @@ impl Model for World {
             servers: [Server::default(); SERVERS],
             directories: [Directory::default(); SERVERS + 1],
             issued: Default::default(),
-            has_just_ended: false,
             lives: 0,
             timelines: 1,
             budget: self.budget,
@@ -55,7 +54,10 @@ impl Model for World {
 impl State {
     pub fn happen(&mut self, step: Step, world: &World) {
         match step {
-            Step::Tick => (self.now, self.has_just_ended) = (self.now + 1, false),
+            Step::Tick => {
+                self.now += 1;
+                self.servers.iter_mut().for_each(|at| at.has_just_ended = false);
+            }
             Step::Begin { server, now, mark } => self.begin(server, now, mark, world),
             Step::Write { server } => self.write(server, world),
             Step::Issue { server, end } => self.issue(server, end, world),
@@ -104,7 +106,7 @@ impl State {
         let at = &mut self.servers[server];
         at.memory = Memory::Down;
         (at.is_promoted, at.is_lowered, at.unfinished) = (false, false, None);
-        self.has_just_ended = true;
+        at.has_just_ended = true;
     }
 
     fn change(&mut self, server: usize, change: impl FnOnce(&mut Server)) {
@@ -156,6 +158,7 @@ impl State {
     fn supersede(&mut self, server: usize) {
         for primary in self.primaries().collect::<Vec<_>>() {
             self.servers[primary].is_superseded = true;
+            self.servers[server].has_just_ended |= self.servers[primary].has_just_ended;
         }
         self.servers[server].follows = None;
     }

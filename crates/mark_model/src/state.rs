@@ -107,6 +107,8 @@ pub struct Server {
     /// Whether a planned stop has lowered the mark, and no start has written one since.
     pub is_lowered: bool,
     pub memory: Memory,
+    /// Whether its process has ended at this time, or that of a primary whose place it has taken.
+    pub has_just_ended: bool,
     /// The mark in WAL before a start that failed, and the one that this start wrote there.
     pub unfinished: Option<(Time, Time)>,
     /// An earlier state of the data directory.
@@ -192,8 +194,6 @@ pub struct Running {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub now: Time,
-    /// Whether a process has ended at this time.
-    pub has_just_ended: bool,
     pub servers: [Server; SERVERS],
     pub directories: [Directory; SERVERS + 1],
     /// What was issued of each worker.

@@ -192,7 +192,7 @@ pub fn advanced(state: &State, world: &World) -> Time {
 
 fn begin(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
     // A start takes longer than a step of the mark (50 ms), by which each start could take IDs further ahead.
-    if state.has_just_ended && !world.wrong_clocks {
+    if state.servers[server].has_just_ended && !world.wrong_clocks {
         return;
     }
     let clocks = if world.wrong_clocks { 1..=world.end } else { state.now..=state.now };

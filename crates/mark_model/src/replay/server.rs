@@ -46,7 +46,6 @@ impl<'a> Replay<'a> {
             directories: [Directory::default(); SERVERS + 1],
             issued: Default::default(),
             lives: 0,
-            has_just_ended: false,
             timelines: 1,
             budget: Budget::default(),
             broken: Default::default(),
