@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be seen in some, so that it does not hold for nothing.
+//! What must hold in every state, and what must happen in some, so that nothing holds only because nothing happens.
 
 use crate::state::{Memory, State};
 use crate::world::World;
@@ -9,11 +9,12 @@ type Condition = fn(&World, &State) -> bool;
 pub const UNIQUENESS: &str = "no timestamp of a worker is issued twice";
 pub const I1: &str = "I1: every timestamp is below the durable mark";
 pub const I2: &str = "I2: a server begins at or above the mark that it finds";
-/// With a record, such a server finds row S1, or S3 after a crash. Exempt from the latter, not from refusals: a first start
-/// that was killed between the record and the life finds S5, and a write that fails is no crash.
+/// Row S18 applies at its first start, later S1, or S3 after a crash; any other row takes it for another server. Two cases
+/// may find another row, but must not be refused either: a server whose first start was killed between the record and the
+/// life (S5), and one whose writes failed.
 pub const ALARM: &str = "a server that only crashes, stops and starts is never refused or taken for another";
-/// It begins at its last timestamp after a planned stop, and at most `reserve_ahead` ahead of a right clock after a crash.
-/// The same starts are exempt.
+/// After a planned stop it begins at its last timestamp, after a crash at most `reserve_ahead` ahead of a right clock. The
+/// same two cases are exempt.
 pub const AHEAD: &str = "a server that only crashes, stops and starts begins no further ahead than documented";
 
 const ALWAYS: &[(&str, Condition)] = &[

@@ -1,4 +1,4 @@
-//! What is explored: how much there is of everything, what can happen, and which rule is off.
+//! The bounds of an exploration: what can happen, how often, and which rule is off.
 
 use crate::rules::Rule;
 use crate::state::{Budget, Time, WalMark};
@@ -19,20 +19,20 @@ pub struct World {
     pub budget: Budget,
     /// Whether the state directory is outside of data directories, and shared by servers that take turns.
     pub is_shared: bool,
-    /// Whether a start can find a clock that shows anything. Then no start may rely on the clock alone, and a standby has
-    /// the WAL of its primary when it is promoted.
+    /// Whether the clock can show any time when a server starts. If so, no start may rely on the clock alone, and a standby
+    /// has all of its primary's WAL when it is promoted.
     pub wrong_clocks: bool,
-    /// What the mark does not promise to stand.
+    /// What happens that the mark is not meant to survive.
     pub beyond: Beyond,
     /// Where the lease of the worker begins, if it is leased.
     pub lease: Option<LeaseStart>,
     pub off: Option<Rule>,
 }
 
-/// What no rule helps against (docs/guarantees.md, "Limits").
+/// What no rule protects against (docs/guarantees.md, "Limits").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beyond {
-    /// Nothing of that.
+    /// None of it.
     #[default]
     Nothing,
     /// A primary whose clock was wrong is lost with marks that it had not sent.
@@ -81,12 +81,12 @@ impl World {
         Self { is_shared: true, ..self }
     }
 
-    /// This world with a rule less.
+    /// This world without a rule.
     pub const fn without(self, rule: Rule) -> Self {
         Self { off: Some(rule), ..self }
     }
 
-    /// This world, where something happens that no rule helps against.
+    /// This world, in which something happens that no rule protects against.
     pub const fn with(self, beyond: Beyond) -> Self {
         Self { beyond, ..self }
     }

@@ -1,4 +1,4 @@
-//! What no rule helps against: docs/guarantees.md says so under "Limits".
+//! What no rule protects against: docs/guarantees.md lists it under "Limits".
 
 use crate::promise::{FAILOVERS, FAILOVERS_WRONG};
 use crate::rules::goes_wrong;

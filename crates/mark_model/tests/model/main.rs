@@ -1,4 +1,4 @@
-//! Explores the model: what it promises, what each rule is for, and what no rule helps against.
+//! Explores the model: what it promises, what each rule is for, and what no rule protects against.
 //!
 //! `make test` explores small worlds, and `make suite NAME=mark` larger ones, too. Each test prints what it has found, and
 //! in the end which rows of the start table were visited.

@@ -1,4 +1,4 @@
-//! What holds in every state, whatever happens that the mark promises to stand.
+//! What holds in every state, whatever happens that the mark is meant to survive.
 
 use crate::{Bounds, bounds};
 use libtest_mimic::Trial;
