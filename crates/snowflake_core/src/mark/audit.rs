@@ -171,6 +171,7 @@ pub fn seen_since(findings: &[Finding], first: UnixMs) -> Option<UnixMs> {
         &Finding::Forgotten { before, .. } | &Finding::Missing { before, .. } => Some(before),
         _ => None,
     };
+    // mutant: audit-since
     let unseen = findings.iter().filter(|finding| finding.is_unseen());
     unseen.map(seen_from).try_fold(first, |since, from| Some(since.max(from?)))
 }
@@ -259,6 +260,7 @@ fn overlaps_of(lives: &[&(usize, Life)], most: usize) -> Vec<Finding> {
     let mut found = Vec::new();
     for (position, one) in lives.iter().enumerate() {
         for other in lives[position + 1..].iter().take_while(|other| other.1.begins < one.1.reserved) {
+            // mutant: audit-reserved
             let (begins, until) = (other.1.begins, one.1.reserved.min(other.1.reserved));
             if begins >= until || found.len() > most {
                 continue;
@@ -286,6 +288,7 @@ fn unseen_of(
     let has_written = |other: &Life| other.begins < life.found && other.reserved.max(other.logged) >= life.found;
     let is_after_known = match (life.follows, life.reason.as_str()) {
         // The record that it found is its own.
+        // mutant: audit-removed
         (1.., "restart") => is_cut || numbers.contains(&life.follows),
         (follows, _) if follows > 0 && !numbers.contains(&follows) => false,
         (_, "lease") => earlier().next().is_some(),
@@ -293,10 +296,9 @@ fn unseen_of(
     };
     if life.state == State::Unknown && life.is_own {
         Some(Finding::MarkLost { at, life: boxed() })
-    } else if !is_after_known {
-        Some(Finding::Predecessor { at, life: boxed() })
     } else {
-        None
+        // mutant: audit-predecessor
+        (!is_after_known).then(|| Finding::Predecessor { at, life: boxed() })
     }
 }
 
@@ -315,6 +317,7 @@ fn unseen_by(
     let mut lives: Vec<_> = server.lives.iter().collect();
     lives.sort_by_key(|life| life.nth);
     let mut is_new = |life: &Life| after_gaps.insert((life.server, life.number));
+    // mutant: audit-forgotten
     if let Some(first) = lives.first().filter(|first| first.nth > 1 && is_new(first)) {
         unseen.push(Finding::Forgotten { at, lives: first.nth - 1, before: first.begins });
     }
@@ -335,6 +338,7 @@ fn not_asked(fleet: &[Told]) -> Vec<Finding> {
             *entry = (at, life);
         }
     }
+    // mutant: audit-not-asked
     last.into_values().map(|(at, life)| Finding::NotAsked { at, life: Box::new(life.clone()) }).collect()
 }
 

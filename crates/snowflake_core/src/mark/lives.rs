@@ -179,6 +179,7 @@ impl LifeSpan {
     /// The life, all of whose timestamps are below this.
     #[must_use]
     pub fn until(&self, end: UnixMs) -> Self {
+        // mutant: audit-jump
         Self { issued: if self.jumped_at > 0 { self.issued } else { end }, mark: end, ..*self }
     }
 
