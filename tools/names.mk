@@ -163,6 +163,10 @@ suite/faults: ready
 	@echo "==> Testing on real servers: every fault, in full"
 	SNOWFLAKE_PG_TESTS=full $(servers) "faults:: | disturbed::"
 
+## interleavings in which threads are preempted three times, and not twice (six minutes)
+suite/interleavings: export SNOWFLAKE_PG_TESTS = full
+suite/interleavings: suite/loom
+
 ## larger worlds of leases from a registry (half an hour)
 suite/model: setup
 	@echo "==> Exploring leases of workers: larger worlds"
