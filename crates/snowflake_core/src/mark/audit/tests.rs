@@ -118,6 +118,13 @@ fn a_mark_that_no_known_life_has_written_is_of_one_that_is_not_known() {
 }
 
 #[test]
+fn a_restart_that_follows_a_life_which_was_removed_is_said() {
+    let second = Life { follows: 9, ..life('a', 1, 20, 30) };
+    assert_eq!(kinds(&[told(vec![second.clone()])]), ["Apart", "Predecessor"]);
+    assert_eq!(kinds(&[told(vec![life('a', 9, 10, 20), Life { nth: 2, ..second }])]), ["Apart"]);
+}
+
+#[test]
 fn a_life_whose_mark_was_lost_may_have_issued_more() {
     let lost = Life { state: State::Unknown, ..life('a', 1, 10, 20) };
     assert_eq!(kinds(&[told(vec![lost])]), ["Apart", "MarkLost"]);
