@@ -1,7 +1,7 @@
 //! What can happen.
 
 use crate::server::{allowed, extended};
-use crate::state::{Image, InPage, Memory, Record, Running, SERVERS, Server, State, Time, WORKERS, WalMark};
+use crate::state::{Image, Memory, Record, Running, SERVERS, Server, State, Time, WORKERS, WalMark};
 use crate::world::{Beyond, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,7 +225,7 @@ fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) 
     if let Some(image) = at.image
         && at.memory == Memory::Down
     {
-        let ways = [true, false].into_iter().filter(|&is_own| may_be_put_back(at, &image, is_own));
+        let ways = [true, false].into_iter().filter(|_| may_be_put_back(at, &image));
         steps.extend(ways.map(|is_own| Step::PutBack { server, is_own }));
     }
     if at.is_superseded && state.budget.rewinds > 0 {
@@ -237,14 +237,10 @@ fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) 
     }
 }
 
-/// Whether something stays by which an old state is known: a state directory outside, or WAL. If WAL says only that there
-/// were no marks since, a data directory without a life of its own relies on its clock.
-fn may_be_put_back(at: &Server, image: &Image, is_own: bool) -> bool {
-    let is_known = |record: Record| {
-        let is_disowned = at.page.workers[usize::from(record.worker)] == InPage::Unknown;
-        // Recovery ends on the backup's timeline.
-        record.logged > 0 && image.timeline == at.timeline && (is_own || !is_disowned)
-    };
+/// Whether something stays by which an old state is known: a state directory outside, or WAL.
+fn may_be_put_back(at: &Server, image: &Image) -> bool {
+    // Recovery ends on the backup's timeline.
+    let is_known = |record: Record| record.logged > 0 && image.timeline == at.timeline;
     image.record.is_none_or(is_known)
 }
 

@@ -279,10 +279,10 @@ fn decide_by_record(
         begin(StartReason::Promotion)
     } else if is_elsewhere {
         by_wal_or(StartReason::Moved)
-    } else if context.last_life.is_none() {
-        begin(StartReason::Restored)
     } else if is_disowned && record.logged > 0 {
         Err(MarkConflict::NotInWal)
+    } else if context.last_life.is_none() {
+        begin(StartReason::Restored)
     } else if context.wal.is_some() && in_wal < record.logged {
         begin(StartReason::WalSetBack)
     } else if in_wal > record.mark.max(record.logged) {

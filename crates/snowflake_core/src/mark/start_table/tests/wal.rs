@@ -135,6 +135,7 @@ fn a_worker_whose_mark_is_not_in_wal_is_refused_where_its_own_mark_is_not_known_
         let here = StartContext { last_life: Some(life(LIFE)), ..context };
         assert_eq!(reason(None, here), Ok(StartReason::Missing), "removed on purpose");
         assert_eq!(reason(Some(&record(MARK, this_server())), here), refused, "another server issues since");
+        assert_eq!(reason(Some(&record(MARK, this_server())), context), refused, "restored beside its WAL");
         let last_record = Record { logged: 0, ..record(MARK, this_server()) };
         assert_eq!(reason(Some(&last_record), here), Ok(StartReason::Restart));
     }
