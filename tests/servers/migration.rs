@@ -82,7 +82,7 @@ fn read(client: &mut Client, report: &Report, before: &str) {
 fn a_layout_of_62_bits_that_has_ended_is_followed_by_one_of_63_bits() {
     let ended: Layout = "t40 w10 s12 epoch=2026-01-01T00:00:00Z".parse().expect("a layout");
     let mut server = Cluster::builder().worker(1).own_clock().set("snowflake_pg.layout", ended).create();
-    server.set_clock((ended.end() - 5000 - real_time()) as f64 / 1000.0);
+    server.set_clock((ended.end() - 9000 - real_time()) as f64 / 1000.0);
     server.start();
     let mut client = server.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

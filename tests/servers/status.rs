@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Load, PATIENCE, error, test, value};
+use testbed::{Builder, Cluster, Load, PATIENCE, error, issued_at, sleep_past, test, value};
 
 /// What all servers have in common.
 fn builder() -> Builder {
@@ -16,6 +16,13 @@ fn server(builder: Builder) -> (Cluster, Client) {
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
     client.batch_execute("SELECT snowflake_stats_reset()").expect("nothing counted");
+    (cluster, client)
+}
+
+/// One whose IDs are not ahead of its clock.
+fn settled(builder: Builder) -> (Cluster, Client) {
+    let (cluster, mut client) = server(builder);
+    sleep_past(issued_at(value(&mut client, "SELECT snowflake_lastval()").parse().expect("an ID")));
     (cluster, client)
 }
 
@@ -35,7 +42,7 @@ fn number(client: &mut Client, column: &str) -> i64 {
 
 #[test]
 fn ids_are_counted_one_by_one_and_in_batches_whichever_way_a_tick_starts() {
-    let (cluster, mut client) = server(builder());
+    let (cluster, mut client) = settled(builder());
     for start in ["zero", "random", "rotate"] {
         change(&cluster, &mut client, "sequence_start", start);
         client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
@@ -60,7 +67,7 @@ fn ids_of_many_clients_are_counted_exactly() {
 
 #[test]
 fn full_ticks_and_the_waits_for_the_next_are_counted() {
-    let (_cluster, mut client) = server(builder());
+    let (_cluster, mut client) = settled(builder());
     let began = Instant::now();
     // A machine that is busy does not fill each tick.
     let full = "SELECT count(*) FROM (SELECT FROM snowflake_nextvals(200000) id
@@ -106,7 +113,7 @@ fn a_clock_that_goes_back_is_counted_with_its_size_and_its_time() {
 
 #[test]
 fn ids_from_the_history_are_counted() {
-    let (cluster, mut client) = server(builder().own_clock().set("snowflake_pg.clock_regression", "history"));
+    let (cluster, mut client) = settled(builder().own_clock().set("snowflake_pg.clock_regression", "history"));
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
     sleep(Duration::from_millis(2000));
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID that closes the ticks before it");
@@ -202,7 +209,7 @@ fn a_clock_that_keeps_going_back_is_warned_of_once_a_minute() {
 /// With one ID in a tick, that lie modulo 2 as their sequence starts.
 #[test]
 fn ids_that_come_one_by_one_are_even_from_zero_and_both_even_and_odd_otherwise() {
-    let (cluster, mut client) = server(builder());
+    let (cluster, mut client) = settled(builder());
     for start in ["zero", "random", "rotate"] {
         change(&cluster, &mut client, "sequence_start", start);
         let mut odd = 0;

@@ -197,7 +197,8 @@ fn milliseconds_survive_exactly() {
 
 #[test]
 fn a_time_range_uses_the_index_on_the_id() {
-    let (_database, mut client) = database();
+    let (database, mut client) = database();
+    database.server().settle();
     client
         .batch_execute(
             "CREATE TABLE event (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);

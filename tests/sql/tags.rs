@@ -200,6 +200,7 @@ fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon
     let kinds = LAYOUTS.map(|layout| [(layout, TAGGED), (layout, PLACED)]);
     for (layout, issue) in kinds.into_iter().flatten().chain([("flat", PLACED)]) {
         let (cluster, mut client) = server(layout);
+        cluster.settle();
         let done = std::sync::atomic::AtomicBool::new(false);
         let seen = std::thread::scope(|scope| {
             let mut reader = cluster.connect();
