@@ -82,7 +82,7 @@ impl<S: Storage> Mark<'_, S> {
         if point.reason.relies_on_clock() && start_not_before > 0 {
             // A mark that has appeared meanwhile counts, too.
             // mutant: floor-of-wait
-            let floor = start_not_before + self.settings.ahead_after_wait_ms();
+            let floor = self.state.start_floor.load(Relaxed);
             // mutant: begins-before-wait
             point.floor = floor.max(known).max(context.wal.map_or(0, |wal| wal.common));
         }
@@ -150,6 +150,7 @@ impl<S: Storage> Mark<'_, S> {
             self.storage.tell(&plan.told);
             let until = plan.point.floor - self.settings.ahead_after_wait_ms();
             self.storage.tell(&[Event::Waits { until }]);
+            state.start_floor.store(plan.point.floor, Relaxed);
             state.start_not_before.store(until, Relaxed);
             return Ok(Begin::Waiting(plan.point));
         }

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub struct MarkState {
     /// A server without a certain mark issues nothing before this time; 0 once it has passed.
     pub(super) start_not_before: AtomicU64,
+    /// Where its IDs begin then: a configuration that is reloaded meanwhile must not lower it.
+    pub(super) start_floor: AtomicU64,
     /// A server whose mark was reset by hand to far ahead of the clock issues nothing before this time: until the
     /// generator starts, another reset can take that back.
     pub(super) reset_not_before: AtomicU64,
