@@ -141,6 +141,25 @@ fn a_crash_while_the_start_margin_passes_begins_it_anew() {
 }
 
 #[test]
+fn what_is_reloaded_while_a_server_waits_does_not_lower_where_its_ids_begin() {
+    for (name, to) in [("max_borrow", "2s"), ("reserve_ahead", "5s"), ("clock_regression", "wait")] {
+        let before = real_time();
+        let cluster = without_wal().with_defaults().start();
+        let mut client = cluster.connect();
+        client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        cluster.wait_for_log("IDs begin at ");
+        let name = format!("snowflake_pg.{name}");
+        cluster.configure(&name, to);
+        cluster.reload();
+        while value(&mut client, &format!("SHOW {name}")) != to {
+            sleep(Duration::from_millis(5));
+        }
+        let id: i64 = value(&mut client, NEXTVAL).parse().expect("an ID");
+        assert!(issued_at(id) >= before + 5000, "{name}: {} after {before}", issued_at(id));
+    }
+}
+
+#[test]
 fn a_state_directory_that_others_can_get_at_is_refused() {
     let (mut cluster, directory) = server_with_directory();
     // Before the keeper has a mark there, by which IDs go on for a moment.
