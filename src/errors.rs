@@ -101,6 +101,8 @@ pub enum IssueError {
         /// The identity of this server.
         this_server: Box<Identity>,
     },
+    /// The clock, which shows this, has jumped ahead, and IDs are to begin by it.
+    ClockJumped(UnixMs),
     /// While the server ran, another directory or record has replaced its own at this path.
     StateDirectoryReplaced(StatePath),
     /// The directory at this path is not the one that was there when the server started.
@@ -232,6 +234,7 @@ impl From<IssueError> for ErrorReport {
                     .set_detail(format!("The call has waited {} ms for one.", waited.as_millis()))
                     .set_hint("Use a smaller modulus, or give snowflake_pg.layout a tag, such as h8.")
             }
+            IssueError::ClockJumped(now) => clock::jumped(now),
             IssueError::ClockWentBack { now, shown } => clock::went_back(now, shown),
             IssueError::StartPending { now, until, was_reset } => clock::start_pending(now, until, was_reset),
             IssueError::MarkTooSlow { last_writes_ms, reserve_ahead_ms, max_borrow_ms } => {

@@ -5,6 +5,7 @@ use crate::config::gucs;
 use crate::durable::state_file::StateDirectory;
 use crate::durable::{directory_lock, mark};
 use crate::errors::IssueError;
+use crate::postgres::clock;
 use crate::postgres::report::warning;
 use crate::shared::{mark_lock, shared};
 use crate::stops;
@@ -50,8 +51,21 @@ pub fn plan() -> Result<Plan, IssueError> {
         // mutant: refusal-remembered
         server.remember_refusal()?;
     }
+    let planned = planned.and_then(|plan| {
+        if plan.counts_from_clock() {
+            check_clock()?;
+        }
+        Ok(plan)
+    });
     // mutant: refused-lets-lock-go
     planned.inspect_err(|_| let_others_lock())
+}
+
+/// An error while the clock, whose last reading was [`now_at_start`], is not trusted: the machine may have been paused, so
+/// that the old clock shows times of which another server has issued IDs.
+pub fn check_clock() -> Result<(), IssueError> {
+    // mutant: start-by-old-clock
+    if shared().jump_guard.has_jumped() { Err(IssueError::ClockJumped(clock::unix_ms())) } else { Ok(()) }
 }
 
 /// The state directory, which this server has locked.

@@ -86,6 +86,16 @@ pub(super) fn behind(last: UnixMs, issued: bool, now: UnixMs, until: UnixMs, lim
         .set_hint(format!("Check the clock. IDs will be issued again once it reaches {until}{when}."))
 }
 
+/// The error for a clock by which IDs are to begin, and that has just jumped ahead.
+pub(super) fn jumped(now: UnixMs) -> ErrorReport {
+    error_report(
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "cannot begin to issue IDs by a clock that has just jumped ahead",
+    )
+    .set_detail(format!("It shows {}, and is trusted once it has been steady for a minute.", display_time(now)))
+    .set_hint("If the clock is right, wait, or call snowflake_accept_clock(). If it is not, set it back.")
+}
+
 /// The error for a clock that has gone back, by the policy `error`.
 pub(super) fn went_back(now: UnixMs, shown: UnixMs) -> ErrorReport {
     error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock has gone back")

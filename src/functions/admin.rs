@@ -124,7 +124,9 @@ fn now_unless_started() -> Result<Option<UnixMs>, IssueError> {
         return Ok(None);
     }
     let record = StateDirectory::open(&gucs::state_directory())?.read()?;
-    Ok(Some(start::now_at_start(record.as_ref())))
+    let now = start::now_at_start(record.as_ref());
+    start::check_clock()?;
+    Ok(Some(now))
 }
 
 /// Replaces a damaged durable mark, or one that was reset to far ahead of the clock. Returns when IDs begin.
@@ -168,6 +170,7 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) -> TimestampWithTimeZone 
 /// The new mark is as far above the clock as IDs may have been.
 fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
     let now = start::now_at_start(None);
+    start::check_clock()?;
     let lock = lock_stopped()?;
     let mut server = mark::within(start::lock_directory()?)?;
     let (identity, last_life) = (current_identity(&server)?, server.storage.read_life()?);

@@ -8,7 +8,7 @@ use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::Duration;
-use testbed::{Builder, Cluster, Load, Report, issued_at, real_time, value};
+use testbed::{Builder, Cluster, Load, Report, error, issued_at, real_time, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -52,6 +52,13 @@ pub const FAULTS: &[Fault] = &[
         short: 1,
         full: 5,
         run: new_server,
+    },
+    Fault {
+        row: 17,
+        promise: "a_standby_whose_machine_was_paused_for_hours_begins_once_its_clock_is_trusted",
+        short: 1,
+        full: 2,
+        run: paused_standby,
     },
     Fault { row: 19, promise: "both_sides_of_a_split_brain_issue_different_ids", short: 1, full: 10, run: split_brain },
 ];
@@ -281,6 +288,36 @@ fn new_server(rounds: usize) -> Evidence {
         lead
     });
     evidence.crashes(2 * rounds)
+}
+
+/// Its old clock shows times of which its primary has issued IDs.
+fn paused_standby(rounds: usize) -> Evidence {
+    const HOURS: f64 = -7200.0;
+    let node = || Cluster::builder().worker(1).with_defaults().set("snowflake_pg.sequence_start", "zero").own_clock();
+    let evidence = in_rounds(rounds, |all| {
+        let mut primary = node().create();
+        primary.set_clock(HOURS);
+        primary.start();
+        primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+        let mut before = ids_after_start_margin(&primary);
+        let mut standby = node().backup_of(&primary);
+        standby.set_clock(HOURS - 10.0);
+        standby.follow(&primary);
+        before.merge(some_ids_without_errors(&primary));
+        primary.kill_all();
+        standby.set_clock(0.0);
+        standby.promote();
+        let refused = error(&mut standby.connect(), "SELECT snowflake_nextval()");
+        assert_eq!(refused.code().code(), "55000", "{refused:?}");
+        assert!(refused.message().contains("jumped ahead"), "{refused:?}");
+        standby.connect().batch_execute("SELECT snowflake_accept_clock()").expect("a clock");
+        let after = ids_after_start_margin(&standby);
+        assert_above(&after, &before);
+        let lead = lead_ms(&after, 0);
+        together(all, [before, after]);
+        lead
+    });
+    evidence.crashes(rounds)
 }
 
 pub fn together(all: &mut Report, reports: impl IntoIterator<Item = Report>) {

@@ -25,6 +25,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether IDs begin by the clock, which must be right then.
+    pub fn counts_from_clock(&self) -> bool {
+        self.point.reason.counts_from_clock()
+    }
+
     /// The first tick. Tick 0 is never issued: a generator that has not been started holds position 0.
     fn first_tick(&self, layout: &Layout) -> Tick {
         // mutant: begins-below-floor

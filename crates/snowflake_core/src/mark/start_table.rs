@@ -74,6 +74,11 @@ pub enum StartReason {
 }
 
 impl StartReason {
+    /// Whether IDs begin by the clock, and not at a mark of this worker or its lease.
+    pub fn counts_from_clock(self) -> bool {
+        !matches!(self, Self::Restart | Self::Continued | Self::Leased)
+    }
+
     /// Whether the clock alone tells where to begin. Nothing is issued then until the clock has passed the floor, since
     /// the mark may return.
     pub fn relies_on_clock(self) -> bool {
