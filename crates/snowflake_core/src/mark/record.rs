@@ -113,7 +113,8 @@ impl OtherMarks {
         }
     }
 
-    fn remove(&mut self, worker: Worker) {
+    /// Leaves a worker out.
+    pub fn remove(&mut self, worker: Worker) {
         for entry in &mut self.listed {
             entry.take_if(|(listed, _)| *listed == worker);
         }
