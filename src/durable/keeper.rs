@@ -7,13 +7,14 @@
 //! synchronous standby cannot be cancelled.
 
 use crate::config::gucs;
-use crate::durable::{extend, lease, wal};
+use crate::durable::{extend, lease, mark as durable_mark, wal};
 use crate::errors::{IssueError, summary};
 use crate::postgres::exit_hook::before_exit;
 use crate::postgres::report::warning;
 use crate::postgres::sleep::{self, WaitEvent};
 use crate::postgres::{background_worker, clock};
 use crate::shared::machine;
+use crate::shared::mark_lock;
 use crate::shared::throttle::Throttle;
 use crate::shared::{Shared, shared};
 use crate::trusted_clock;
@@ -34,6 +35,9 @@ const RESTART: Duration = Duration::from_secs(5);
 
 /// How long the keeper waits after a failure, even if a backend wakes it.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How often the keeper looks whether the machine was cloned, also while nobody asks for IDs.
+const LOOK_AT_MACHINE: Duration = Duration::from_secs(1);
 
 /// What the keeper calls first.
 static AT_START: OnceCell<fn()> = OnceCell::new();
@@ -149,10 +153,11 @@ impl Keeper {
                         .report(PgLogLevel::WARNING);
                 }
             }
-            self.look_at_machine();
-            match self.work() {
+            match self.look_at_machine().and_then(|()| self.work()) {
                 Ok(next) => {
                     shared().keeper_error.set(None);
+                    let look = machine::is_watched().then_some(LOOK_AT_MACHINE);
+                    let next = next.into_iter().chain(look).min();
                     sleep::on_latch(next, WaitEvent::KeeperMain);
                 }
                 Err(error) => {
@@ -166,15 +171,22 @@ impl Keeper {
         }
     }
 
-    /// Logs that the machine was cloned. The mark is still extended: who accepts the clone may need it.
-    fn look_at_machine(&mut self) {
-        match machine::check() {
-            Err(change) if !self.is_cloned => {
-                self.is_cloned = true;
-                IssueError::from(change).log(PgLogLevel::WARNING);
-            }
-            outcome => self.is_cloned &= outcome.is_err(),
+    /// Logs that the machine was cloned, and makes it durable. The mark is still extended: who accepts the clone may need
+    /// it.
+    fn look_at_machine(&mut self) -> Result<(), IssueError> {
+        let Err(change) = machine::check() else {
+            self.is_cloned = false;
+            return Ok(());
+        };
+        if !std::mem::replace(&mut self.is_cloned, true) {
+            IssueError::from(change).log(PgLogLevel::WARNING);
         }
+        if shared().generator.is_started()
+            && let Some(_lock) = mark_lock::try_take()
+        {
+            durable_mark::note_clone()?;
+        }
+        Ok(())
     }
 
     /// Extends the mark if that is due, and returns when to look again; `None` if a backend will ask.

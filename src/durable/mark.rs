@@ -9,6 +9,7 @@ use crate::durable::lease;
 use crate::durable::state_file::{self, StateDirectory};
 use crate::durable::storage::Disk;
 use crate::errors::{IssueError, StateFileError, StatePath};
+use crate::shared::machine::{self, Change};
 use crate::shared::optional::OsError;
 use crate::shared::shared;
 use crate::worker;
@@ -28,6 +29,17 @@ pub fn within(directory: StateDirectory) -> Result<ServersMark, IssueError> {
     let layout = worker::flat_layout()?;
     let (generator, state) = (&shared().generator, &shared().mark);
     Ok(Mark::new(generator, state, settings(layout), Disk::new(directory, layout)))
+}
+
+/// Makes durable that the machine was cloned, if it was and nobody has accepted that. On a server that has begun, under the
+/// lock.
+pub fn note_clone() -> Result<(), IssueError> {
+    match machine::check() {
+        // mutant: clone-noted
+        Err(Change::Cloned { .. }) => open()?.note_clone(),
+        // It may only be told late.
+        Err(Change::Unknown) | Ok(()) => Ok(()),
+    }
 }
 
 fn settings(layout: Layout) -> MarkSettings {

@@ -36,5 +36,10 @@ fn at_exit(code: c_int) {
 
 /// Lowers the mark to just above what was issued. A failure does no harm: IDs begin at the old mark.
 fn lower_mark() -> Result<(), IssueError> {
-    if shared().generator.is_started() { mark::open()?.lower() } else { Ok(()) }
+    if !shared().generator.is_started() {
+        return Ok(());
+    }
+    // An idle server that is stopped may not have noticed.
+    mark::note_clone()?;
+    mark::open()?.lower()
 }

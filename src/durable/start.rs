@@ -51,6 +51,18 @@ pub fn plan() -> Result<Plan, IssueError> {
         // mutant: refusal-remembered
         server.remember_refusal()?;
     }
+    if matches!(planned, Err(IssueError::MarkConflict { conflict: MarkConflict::OtherGeneration, .. }))
+        && let Some(_lock) = mark_lock::try_take()
+    {
+        // Another process may have accepted it meanwhile.
+        let mut server = mark::within(lock_directory()?)?;
+        if let Err(IssueError::MarkConflict { conflict: MarkConflict::OtherGeneration, record: Some(record), .. }) =
+            server.plan(|_| 0)
+        {
+            // mutant: refused-clone-noted
+            server.note_clone_in(*record)?;
+        }
+    }
     let planned = planned.and_then(|plan| {
         if plan.counts_from_clock() {
             check_clock()?;

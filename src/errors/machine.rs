@@ -13,11 +13,15 @@ pub(super) const HINT: &str = "If no other copy of this machine runs, and none w
 
 /// What a machine that was cloned has in common with its copies.
 pub(super) fn detail(before: u64, now: u64) -> String {
-    format!(
-        "Its generation was {before} and is now {now}. Another copy of it may issue IDs with the same worker ID, from the \
-         same mark."
-    )
+    format!("Its generation was {before} and is now {now}. {COPIES}")
 }
+
+/// The same, if the server had noticed that before it was restarted.
+pub(super) fn noticed_before() -> String {
+    format!("The server had noticed that before it was restarted, and nobody has accepted it since. {COPIES}")
+}
+
+const COPIES: &str = "Another copy of it may issue IDs with the same worker ID, from the same mark.";
 
 /// The error while the machine is not the one on which the server has begun.
 pub(super) fn changed(change: Change) -> ErrorReport {

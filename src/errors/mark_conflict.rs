@@ -10,7 +10,6 @@ use snowflake_core::display_time;
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::start_table::MarkConflict;
 use snowflake_core::server::identity::{Identity, Inode};
-use snowflake_core::server::vmclock::Machine;
 
 /// The error for a record that may not be this server's.
 pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_server: &Identity) -> ErrorReport {
@@ -36,10 +35,10 @@ pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_serv
              other server will never run again, call snowflake_accept_mark().",
         ),
         MarkConflict::OtherGeneration => {
-            let generation = |machine: Option<Machine>| machine.map_or(0, |machine| machine.generation);
-            let before = generation(record.and_then(|record| record.machine));
-            let now = generation(at_start());
-            (machine::CLONED.to_owned(), machine::detail(before, now), machine::HINT)
+            let before = record.and_then(|record| record.machine).filter(|machine| !machine.is_cloned());
+            let generations = before.zip(at_start());
+            let detail = generations.map(|(before, now)| machine::detail(before.generation, now.generation));
+            (machine::CLONED.to_owned(), detail.unwrap_or_else(machine::noticed_before), machine::HINT)
         }
         MarkConflict::OtherCluster => (
             "the durable mark belongs to another database cluster".to_owned(),

@@ -50,6 +50,11 @@ pub fn detection() -> String {
     }
 }
 
+/// Whether the server would notice that its machine was cloned.
+pub fn is_watched() -> bool {
+    found().is_some()
+}
+
 /// The machine on which the server has begun; `None` if it cannot tell.
 pub fn at_start() -> Option<Machine> {
     found().map(|detection| detection.machine(shared().generation.load(Ordering::Acquire)))

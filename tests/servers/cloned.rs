@@ -3,6 +3,8 @@
 //! A file stands for the hypervisor's page. Clones of a machine are servers that find the same files in overlays; their
 //! memory is not cloned.
 
+mod noticed;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;

@@ -11,6 +11,7 @@
 //! kept is a [`record`] in a [`state_file`], a [`life`] in the data directory, and a [`wal_page`].
 
 pub mod audit;
+mod clone;
 mod keeper;
 pub mod life;
 pub mod lives;
@@ -36,7 +37,6 @@ use crate::issue::generator::Generator;
 use crate::mark::life::{LastLife, Life};
 use crate::mark::record::{OtherMarks, Record};
 use crate::mark::reservation::Extension;
-use crate::mark::start_table::above_start_margin;
 use crate::mark::trace::Event;
 use crate::server::identity::{Identity, Inode, Worker};
 use crate::server::lease;
@@ -197,7 +197,9 @@ impl<'a, S: Storage> Mark<'a, S> {
         let previous_life = last.map_or(0, |last| last.previous_life);
         // mutant: record-of-other-life
         let life = self.state.life.load(Relaxed);
-        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine: None, others };
+        // What is known of a clone stays until it is accepted.
+        let machine = last.map_or(self.storage.machine(), |last| last.machine);
+        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others };
         let same_worker = last.is_none_or(|last| last.identity.worker == identity.worker);
         assert!(same_worker, "the mark of a worker would be replaced by another's, {}", identity.worker);
         let covered = self.settings.layout.time_of(generator.covered_until());
@@ -222,27 +224,6 @@ impl<'a, S: Storage> Mark<'a, S> {
         {
             // mutant: lowered-too-far
             self.persist(Some(&last), Record { mark: lowest, ..last })?;
-        }
-        Ok(())
-    }
-
-    /// Under the lock of a server that runs on a machine that was cloned: where its IDs continue if no copy of it runs. Above
-    /// everything that was issued, as the record and WAL say now.
-    pub fn floor_above_copies(&self, now: UnixMs) -> Result<UnixMs, S::Error> {
-        self.check_directory()?;
-        let (worker, last) = (self.storage.worker()?, self.last_record()?);
-        let context = self.context(worker, now, self.storage.read_life()?, self.storage.lease()?)?;
-        let covered = self.settings.layout.time_of(self.generator.covered_until());
-        Ok(above_start_margin(last.map_or(0, |last| last.mark).max(covered), &context))
-    }
-
-    /// Under the lock, when all new IDs are above [this](Self::floor_above_copies): makes durable on which machine they are
-    /// issued.
-    pub fn adopt_machine(&mut self) -> Result<(), S::Error> {
-        self.check_directory()?;
-        if let Some(last) = self.last_record()? {
-            self.storage.tell(&[Event::Accepts { mark: last.mark }]);
-            self.persist(Some(&last), last)?;
         }
         Ok(())
     }
@@ -339,8 +320,10 @@ impl<'a, S: Storage> Mark<'a, S> {
     ) -> Result<Inode, S::Error> {
         let (life, previous_life) = (self.storage.new_life(), last_life.map_or(0, |last| last.life.number));
         assert!(life != 0 && life != previous_life, "a life with the number {life} after {previous_life}");
+        // mutant: record-names-machine
+        let machine = self.storage.machine();
         // mutant: life-before-forgotten
-        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine: None, others };
+        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others };
         let revision = LastLife::revision_of_next(last_life, previous);
         self.state.revision.fetch_max(revision, Relaxed);
         // WAL knows of this life if it has a mark as high as this one.
@@ -362,20 +345,22 @@ impl<'a, S: Storage> Mark<'a, S> {
         Ok(written)
     }
 
-    /// Makes a record durable after the previous one, with the next revision, the mark that is known to be in WAL, and the
-    /// machine.
-    /// Remembers how long the write took, with WAL. Returns the inode of the directory.
+    /// Makes a record durable with the mark that is known to be in WAL. Returns the inode of the directory.
     fn persist(&mut self, previous: Option<&Record>, record: Record) -> Result<Inode, S::Error> {
+        // mutant: record-knows-wal
+        let logged = if self.goes_through_wal() { self.state.in_wal.load(Relaxed) } else { 0 };
+        self.write(previous, Record { logged, ..record })
+    }
+
+    /// Makes a record durable after the previous one, with the next revision. Remembers how long the write took, with WAL.
+    /// Returns the inode of the directory.
+    fn write(&mut self, previous: Option<&Record>, record: Record) -> Result<Inode, S::Error> {
         let began_ms = self.began_ms.take().unwrap_or_else(|| self.storage.monotonic_ms());
         let state = self.state;
         let previous_revision = previous.map_or(0, |previous| previous.revision);
         // mutant: revision-stays
         let revision = previous_revision.max(state.revision.load(Relaxed)) + 1;
-        // mutant: record-knows-wal
-        let logged = if self.goes_through_wal() { state.in_wal.load(Relaxed) } else { 0 };
-        // mutant: record-names-machine
-        let machine = self.storage.machine();
-        let record = Record { revision, logged, machine, ..record };
+        let record = Record { revision, ..record };
         let has_failed = state.write_failed.swap(true, Relaxed);
         // mutant: failed-slot
         let adds = !has_failed && previous_revision > 0 && revision == previous_revision + 1;

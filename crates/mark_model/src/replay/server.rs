@@ -138,7 +138,7 @@ impl<'a> Replay<'a> {
             Event::Extends { .. } => self.each(&states, |steps, state| steps.extends(state, event)),
             Event::Failed {} => self.each(&states, |steps, state| steps.gives_up(state)),
             Event::Stops { issued } => self.each(&states, |steps, state| steps.stops(state, issued)),
-            Event::Accepts { .. } | Event::Resets { .. } => {
+            Event::Accepts { .. } | Event::Resets { .. } | Event::Cloned { .. } => {
                 self.by_hand = true;
                 states
             }

@@ -23,7 +23,8 @@ pub struct Record {
     pub logged: UnixMs,
     /// The source of these IDs.
     pub identity: Identity,
-    /// The machine of its writer, which can have been cloned since; `None` if its writer could not tell.
+    /// The machine on which the server has begun, which can have been cloned since; `None` if it could not tell. If the
+    /// server has noticed that, the machine [says so](Machine::cloned) until somebody accepts it.
     pub machine: Option<Machine>,
     /// The marks of other workers.
     pub others: OtherMarks,

@@ -111,6 +111,8 @@ events! {
     20 Granted { worker, begins, until }
     /// The grant has another end.
     21 GrantEnds { until }
+    /// The server has noticed that its machine was cloned, and goes on to write that into the record.
+    22 Cloned { mark }
 }
 
 impl Event {

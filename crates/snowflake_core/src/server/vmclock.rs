@@ -34,6 +34,9 @@ const FLAGS: usize = 3;
 const VM_GEN_COUNTER_PRESENT: u64 = 1 << 8;
 const GENERATION: usize = 13;
 
+/// Instead of the boot of a machine that was cloned.
+const CLONED: u64 = 1;
+
 /// Why a page does not tell the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
@@ -90,7 +93,7 @@ fn low(word: u64) -> u32 {
 /// The machine on which a server runs, as far as it can tell: which of those that have resumed from one saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// A number for this boot of its kernel. Not 0.
+    /// A number for this boot of its kernel, greater than 1; or 1 if it [was cloned](Self::cloned).
     pub boot: u64,
     /// How often it was loaded from a saved state, or another number that changes then.
     pub generation: u64,
@@ -100,7 +103,18 @@ impl Machine {
     /// The kernel's random number for its boot, made shorter.
     pub fn new(boot_id: u128, generation: u64) -> Self {
         let (high, low) = (boot_id >> 64, boot_id & u128::from(u64::MAX));
-        Self { boot: u64::try_from(high ^ low).expect("64 bits").max(1), generation }
+        Self { boot: u64::try_from(high ^ low).expect("64 bits").max(CLONED + 1), generation }
+    }
+
+    /// What a record names from when its server has noticed that this machine was cloned until somebody accepts that: no
+    /// boot, so that a boot does not end it.
+    pub fn cloned(self) -> Self {
+        Self { boot: CLONED, ..self }
+    }
+
+    /// Whether a server has noticed that this machine [was cloned](Self::cloned).
+    pub fn is_cloned(&self) -> bool {
+        self.boot == CLONED
     }
 
     /// Whether this machine was restored from a snapshot or cloned since it was `before`, without a boot. After a boot
@@ -200,11 +214,13 @@ mod tests {
     fn a_machine_was_cloned_if_its_generation_is_another_one_since_the_same_boot() {
         let machine = Machine::new(1 << 64 | 5, 7);
         assert_eq!(machine, Machine { boot: 4, generation: 7 });
-        assert_eq!(Machine::new(0, 7).boot, 1);
+        assert_eq!([0, 1, 2].map(|boot| Machine::new(boot, 7).boot), [2; 3], "0 and 1 are not boots");
         let since = |boot, generation| machine.was_cloned_since(&Machine { boot, generation });
         assert_eq!(
             [since(4, 7), since(4, 6), since(4, 8), since(5, 7), since(5, 6)],
             [false, true, true, false, false]
         );
+        assert_eq!(machine.cloned(), Machine { boot: 1, generation: 7 });
+        assert_eq!([machine, machine.cloned()].map(|machine| machine.is_cloned()), [false, true]);
     }
 }

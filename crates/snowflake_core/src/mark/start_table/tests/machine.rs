@@ -30,6 +30,17 @@ fn a_server_whose_machine_was_cloned_while_it_was_stopped_is_refused() {
 }
 
 #[test]
+fn a_server_that_has_noticed_a_clone_is_refused_after_a_boot_and_without_a_device() {
+    let rebooted = Machine { boot: 5, ..MACHINE };
+    for machine in [Some(MACHINE), Some(CLONE), Some(rebooted), None] {
+        let decided = decided_on(machine, Some(MACHINE.cloned()), |_| {});
+        assert_eq!(decided, Err(MarkConflict::OtherGeneration), "{machine:?}");
+        let other_worker = |identity: &mut Identity| identity.worker += 1;
+        assert_eq!(decided_on(machine, Some(MACHINE.cloned()), other_worker), Ok(StartReason::WalMark));
+    }
+}
+
+#[test]
 fn a_server_that_cannot_tell_whether_its_machine_was_cloned_begins_as_without_a_device() {
     let restart = Ok(StartReason::Restart);
     let rebooted = Machine { boot: 5, ..CLONE };

@@ -1,0 +1,65 @@
+//! What a server knows of a clone stays until somebody accepts it, also after a reboot.
+
+use super::{accept, assert_above, assert_refused, ids, server, worker};
+use snowflake_core::mark::state_file;
+use std::fs;
+use testbed::{Cluster, Signal, Vmclock, record_in, test, value};
+
+/// Starts the server as after a boot of its machine, which begins to count generations anew.
+fn boot(cluster: &mut Cluster, page: &Vmclock) {
+    let mut record = record_in(&cluster.mark_file());
+    let machine = record.machine.as_mut().expect("a machine");
+    // The kernel's number of its boot is another one.
+    if !machine.is_cloned() {
+        machine.boot ^= 2;
+        fs::write(cluster.mark_file(), state_file::encode(&record)).expect("own file");
+    }
+    page.tell(5);
+    cluster.start();
+}
+
+/// Waits until the keeper has written down that the machine was cloned.
+fn wait_until_noted(cluster: &Cluster) {
+    let mut client = cluster.connect();
+    while !record_in(&cluster.mark_file()).machine.expect("a machine").is_cloned() {
+        value(&mut client, "SELECT pg_sleep(0.01)");
+    }
+}
+
+#[test]
+fn a_server_that_has_noticed_a_clone_is_refused_after_a_reboot() {
+    let crashed = |cluster: &mut Cluster, page: &Vmclock| {
+        page.tell(6);
+        wait_until_noted(cluster);
+        cluster.stop(Signal::KILL);
+    };
+    // It may be stopped before the keeper looks.
+    let stopped = |cluster: &mut Cluster, page: &Vmclock| {
+        page.tell(6);
+        cluster.stop(Signal::INT);
+    };
+    let refused_at_its_start = |cluster: &mut Cluster, page: &Vmclock| {
+        cluster.stop(Signal::INT);
+        page.tell(6);
+        cluster.start();
+        assert_refused(&mut cluster.connect());
+        cluster.stop(Signal::INT);
+    };
+    for wal_mark in ["prefer", "require", "off"] {
+        let (mut cluster, page) = server(worker().set("snowflake_pg.wal_mark", wal_mark), 5);
+        for clone in [&crashed as &dyn Fn(&mut Cluster, &Vmclock), &stopped, &refused_at_its_start] {
+            let before = ids(&cluster);
+            clone(&mut cluster, &page);
+            boot(&mut cluster, &page);
+            assert_refused(&mut cluster.connect());
+            cluster.restart(Signal::KILL);
+            assert_refused(&mut cluster.connect());
+            accept(&mut cluster.connect());
+            let after = ids(&cluster);
+            assert_above(&after, &before);
+            cluster.restart(Signal::INT);
+            assert_above(&ids(&cluster), &after);
+        }
+        cluster.stop(Signal::INT);
+    }
+}
