@@ -83,7 +83,7 @@ pub struct Shared {
     keeper: AtomicPtr<pg_sys::Latch>,
     /// The group of this node in a Citus cluster, if that is the worker.
     pub citus: SharedGroup,
-    /// The generation of the [machine] on which the server has begun. Written under the lock of the mark.
+    /// The generation of the [machine] on which the server has begun. From the start on, written under the lock of the mark.
     pub generation: AtomicU64,
     /// The lease of the worker, if it is leased.
     pub lease: SharedLease,

@@ -28,7 +28,7 @@ pub fn open() -> Result<ServersMark, IssueError> {
 pub fn within(directory: StateDirectory) -> Result<ServersMark, IssueError> {
     let layout = worker::flat_layout()?;
     let (generator, state) = (&shared().generator, &shared().mark);
-    Ok(Mark::new(generator, state, settings(layout), Disk::new(directory, layout)))
+    Ok(Mark::new(generator, state, settings(layout), Disk::new(directory, layout)?))
 }
 
 /// Makes durable that the machine was cloned, if it was and nobody has accepted that. On a server that has begun, under the

@@ -35,8 +35,8 @@ pub struct Disk {
 
 impl Disk {
     /// The state directory of a server with this [flat layout](worker::flat_layout).
-    pub fn new(directory: StateDirectory, layout: Layout) -> Self {
-        Self { directory, layout, machine: machine::at_start(), position: 0 }
+    pub fn new(directory: StateDirectory, layout: Layout) -> Result<Self, IssueError> {
+        Ok(Self { directory, layout, machine: machine::at_start()?, position: 0 })
     }
 }
 

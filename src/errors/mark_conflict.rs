@@ -36,7 +36,7 @@ pub(super) fn explain(conflict: MarkConflict, record: Option<&Record>, this_serv
         ),
         MarkConflict::OtherGeneration => {
             let before = record.and_then(|record| record.machine).filter(|machine| !machine.is_cloned());
-            let generations = before.zip(at_start());
+            let generations = before.zip(at_start().ok().flatten());
             let detail = generations.map(|(before, now)| machine::detail(before.generation, now.generation));
             (machine::CLONED.to_owned(), detail.unwrap_or_else(machine::noticed_before), machine::HINT)
         }

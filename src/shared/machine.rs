@@ -21,6 +21,9 @@ use std::time::Duration;
 /// How long the hypervisor may take to write the page, in milliseconds.
 const PATIENCE: u32 = 100;
 
+/// The generation in shared memory while nobody could read it since that was set up, so nothing is issued.
+const UNKNOWN: u64 = u64::MAX;
+
 /// What tells that the machine was cloned, or why nothing does. Found in the postmaster, and inherited by all processes.
 static DETECTION: OnceCell<Result<Detection, String>> = OnceCell::new();
 
@@ -29,10 +32,12 @@ struct Detection {
     boot_id: u128,
 }
 
-/// The generation of the machine; 0 if nothing tells. To be called in the postmaster, whenever shared memory is set up.
+/// The generation of the machine; [`UNKNOWN`] if nothing tells it yet. To be called in the postmaster, whenever shared
+/// memory is set up.
 pub fn first_generation() -> u64 {
     let detection = DETECTION.get_or_init(Detection::find).as_ref().ok();
-    detection.and_then(Detection::wait_for_generation).unwrap_or(0)
+    // mutant: generation-unknown
+    detection.and_then(Detection::wait_for_generation).unwrap_or(UNKNOWN)
 }
 
 /// The kernel's random number for its boot.
@@ -56,8 +61,8 @@ pub fn is_watched() -> bool {
 }
 
 /// The machine on which the server has begun; `None` if it cannot tell.
-pub fn at_start() -> Option<Machine> {
-    found().map(|detection| detection.machine(shared().generation.load(Ordering::Acquire)))
+pub fn at_start() -> Result<Option<Machine>, Change> {
+    found().map(|detection| detection.at_start().map(|generation| detection.machine(generation))).transpose()
 }
 
 /// How a machine is not the one on which the server has begun.
@@ -80,7 +85,7 @@ pub fn check() -> Result<(), Change> {
     let Some(detection) = found() else { return Ok(()) };
     // Acquire: who sees that a generation was accepted also sees that IDs continue above the others'.
     let known = shared().generation.load(Ordering::Acquire);
-    if vmclock::generation(detection.page) == Some(known) { Ok(()) } else { detection.compare(known) }
+    if detection.generation() == Some(known) { Ok(()) } else { detection.compare() }
 }
 
 /// The machine, if it was restored or cloned since the server has begun; to be [accepted](accept).
@@ -118,10 +123,16 @@ impl Detection {
         Machine::new(self.boot_id, generation)
     }
 
+    /// The generation; `None` while it is written.
+    #[inline]
+    fn generation(&self) -> Option<u64> {
+        vmclock::generation(self.page).map(|generation| generation.min(UNKNOWN - 1))
+    }
+
     /// The generation, once it is written.
     fn wait_for_generation(&self) -> Option<u64> {
         for _ in 0..PATIENCE {
-            if let Some(generation) = vmclock::generation(self.page) {
+            if let Some(generation) = self.generation() {
                 return Some(generation);
             }
             sleep::pause(Duration::from_millis(1));
@@ -129,8 +140,22 @@ impl Detection {
         None
     }
 
+    /// The generation with which the server has begun. If nobody could read it then, it begins with this one: nothing was
+    /// issued since, and the start compares it with the record's.
+    fn at_start(&self) -> Result<u64, Change> {
+        let known = shared().generation.load(Ordering::Acquire);
+        if known != UNKNOWN {
+            return Ok(known);
+        }
+        let now = self.wait_for_generation().ok_or(Change::Unknown)?;
+        let begun = shared().generation.compare_exchange(UNKNOWN, now, Ordering::AcqRel, Ordering::Acquire);
+        // Another process has read it first.
+        Ok(begun.err().unwrap_or(now))
+    }
+
     #[cold]
-    fn compare(&self, before: u64) -> Result<(), Change> {
+    fn compare(&self) -> Result<(), Change> {
+        let before = self.at_start()?;
         match self.wait_for_generation() {
             Some(now) if now == before => Ok(()),
             Some(now) => Err(Change::Cloned { before, now }),

@@ -3,7 +3,7 @@
 use super::{accept, assert_above, assert_refused, ids, server, worker};
 use snowflake_core::mark::state_file;
 use std::fs;
-use testbed::{Cluster, Signal, Vmclock, record_in, test, value};
+use testbed::{Cluster, Signal, Vmclock, error, record_in, test, value};
 
 /// Starts the server as after a boot of its machine, which begins to count generations anew.
 fn boot(cluster: &mut Cluster, page: &Vmclock) {
@@ -62,4 +62,24 @@ fn a_server_that_has_noticed_a_clone_is_refused_after_a_reboot() {
         }
         cluster.stop(Signal::INT);
     }
+}
+
+#[test]
+fn a_crash_while_the_hypervisor_writes_is_no_clone() {
+    let (cluster, page) = server(worker(), 5);
+    let before = ids(&cluster);
+    page.begin_to_write();
+    cluster.kill_backend();
+    let refusal = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    assert_eq!(refusal.message(), "cannot tell whether this machine was restored or cloned");
+    page.end_to_write();
+    let after = ids(&cluster);
+    assert_above(&after, &before);
+    // And if it was one, that is noticed.
+    page.begin_to_write();
+    cluster.kill_backend();
+    error(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    page.end_to_write();
+    page.tell(6);
+    assert_refused(&mut cluster.connect());
 }
