@@ -7,7 +7,7 @@ use crate::durable::{directory_lock, mark};
 use crate::errors::IssueError;
 use crate::postgres::clock;
 use crate::postgres::report::warning;
-use crate::shared::{mark_lock, shared};
+use crate::shared::{machine, mark_lock, shared};
 use crate::stops;
 use crate::trusted_clock;
 use pgrx::{PgLogLevel, log, pg_sys};
@@ -108,6 +108,9 @@ pub fn start(now: UnixMs) -> Result<Begin, IssueError> {
 /// Logs where IDs begin, and returns the time to wait for. Not under the lock: a client that receives log messages and
 /// does not read them must not block others.
 pub fn log_start(begin: Begin) -> Option<UnixMs> {
+    if let Begin::At { .. } = begin {
+        warn_if_unwatched();
+    }
     match begin {
         Begin::Pending(until) => return Some(until),
         Begin::At { was_pending: true, .. } => {}
@@ -195,6 +198,22 @@ fn warn_if_not_locked() {
         warning("the state directory is not locked")
             .set_detail("It could not be opened when the server started. Another server may use it at the same time.")
             .set_hint("Restart the server.")
+            .report(PgLogLevel::WARNING);
+    }
+}
+
+/// Warns if the generation of the machine could be read since it was booted, and no longer.
+fn warn_if_unwatched() {
+    // The record has kept it.
+    let recorded = || StateDirectory::open(&gucs::state_directory()).ok()?.read().ok()??.machine;
+    // mutant: device-gone
+    if machine::unwatched_boot().is_some_and(|boot| recorded().is_some_and(|machine| machine.boot == boot)) {
+        warning("it can no longer be noticed that this machine is cloned")
+            .set_detail("Since it was booted, the server could read snowflake_pg.vmclock, and now it cannot. It may have been cloned meanwhile.")
+            .set_hint(
+                "See clone_detection in snowflake_status for the reason. Make the device readable, and restart the \
+                 server.",
+            )
             .report(PgLogLevel::WARNING);
     }
 }

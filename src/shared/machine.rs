@@ -60,6 +60,12 @@ pub fn is_watched() -> bool {
     found().is_some()
 }
 
+/// This boot of the machine, if the server would notice a clone but for a device that it cannot read.
+pub fn unwatched_boot() -> Option<u64> {
+    let is_unwatched = matches!(DETECTION.get(), Some(Err(_))) && !gucs::vmclock().as_os_str().is_empty();
+    boot_id().filter(|_| is_unwatched).map(|boot_id| Machine::new(boot_id, 0).boot)
+}
+
 /// The machine on which the server has begun; `None` if it cannot tell.
 pub fn at_start() -> Result<Option<Machine>, Change> {
     found().map(|detection| detection.at_start().map(|generation| detection.machine(generation))).transpose()

@@ -320,8 +320,10 @@ impl<'a, S: Storage> Mark<'a, S> {
     ) -> Result<Inode, S::Error> {
         let (life, previous_life) = (self.storage.new_life(), last_life.map_or(0, |last| last.life.number));
         assert!(life != 0 && life != previous_life, "a life with the number {life} after {previous_life}");
+        // If the device is away for a time, a clone is noticed when it is back.
+        let before = previous.and_then(|previous| previous.machine).filter(|machine| !machine.is_cloned());
         // mutant: record-names-machine
-        let machine = self.storage.machine();
+        let machine = self.storage.machine().or(before);
         // mutant: life-before-forgotten
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others };
         let revision = LastLife::revision_of_next(last_life, previous);

@@ -3,7 +3,9 @@
 use super::{accept, assert_above, assert_refused, ids, server, worker};
 use snowflake_core::mark::state_file;
 use std::fs;
-use testbed::{Cluster, Signal, Vmclock, error, record_in, test, value};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use testbed::{Cluster, PATIENCE, Signal, Vmclock, error, record_in, test};
 
 /// Starts the server as after a boot of its machine, which begins to count generations anew.
 fn boot(cluster: &mut Cluster, page: &Vmclock) {
@@ -20,9 +22,10 @@ fn boot(cluster: &mut Cluster, page: &Vmclock) {
 
 /// Waits until the keeper has written down that the machine was cloned.
 fn wait_until_noted(cluster: &Cluster) {
-    let mut client = cluster.connect();
+    let deadline = Instant::now() + PATIENCE;
     while !record_in(&cluster.mark_file()).machine.expect("a machine").is_cloned() {
-        value(&mut client, "SELECT pg_sleep(0.01)");
+        assert!(Instant::now() < deadline, "nothing is written down");
+        sleep(Duration::from_millis(10));
     }
 }
 
@@ -81,5 +84,24 @@ fn a_crash_while_the_hypervisor_writes_is_no_clone() {
     error(&mut cluster.connect(), "SELECT snowflake_nextval()");
     page.end_to_write();
     page.tell(6);
+    assert_refused(&mut cluster.connect());
+}
+
+#[test]
+fn a_server_warns_when_its_device_has_disappeared_and_notices_the_clone_when_it_is_back() {
+    const GONE: &str = "it can no longer be noticed that this machine is cloned";
+    let (mut cluster, page) = server(worker(), 5);
+    let before = ids(&cluster);
+    assert!(!cluster.log().contains(GONE));
+    let away = page.path().with_extension("away");
+    fs::rename(page.path(), &away).expect("own file");
+    for how in [Signal::INT, Signal::KILL] {
+        cluster.restart(how);
+        assert_above(&ids(&cluster), &before);
+        cluster.wait_for_log(GONE);
+    }
+    fs::rename(&away, page.path()).expect("own file");
+    page.tell(6);
+    cluster.restart(Signal::INT);
     assert_refused(&mut cluster.connect());
 }
