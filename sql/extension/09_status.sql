@@ -49,7 +49,7 @@ COMMENT ON COLUMN snowflake_status.keeper_pid IS
 COMMENT ON COLUMN snowflake_status.state_directory IS
     'snowflake_pg.state_directory; NULL unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.clone_detection IS
-    'how this server notices that its machine was cloned: vmclock; or none, and why';
+    'how this server notices that its machine was cloned: vmclock; or none, and why if the user may read all settings';
 COMMENT ON COLUMN snowflake_status.lease_until IS
     'when IDs end unless the registry renews the lease; NULL without a registry';
 COMMENT ON COLUMN snowflake_status.clock_offset IS

@@ -97,7 +97,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("mark_wait_time", time(&statistics.mark_wait_us)),
         ("stats_reset", column(at(&statistics.since))),
         ("state_directory", column(directory)),
-        ("clone_detection", column(displayable(&machine::detection()))),
+        ("clone_detection", column(displayable(&machine::detection(may_read_all_settings())))),
         ("keeper_pid", column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0))),
         ("last_refusal_at", column(refused_at)),
         ("last_refusal_sqlstate", refusal_sqlstate),

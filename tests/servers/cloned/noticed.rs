@@ -1,11 +1,11 @@
 //! What a server knows of a clone stays until somebody accepts it, also after a reboot.
 
-use super::{accept, assert_above, assert_refused, ids, server, worker};
+use super::{DETECTION, accept, assert_above, assert_refused, ids, server, worker};
 use snowflake_core::mark::state_file;
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Cluster, PATIENCE, Signal, Vmclock, error, record_in, test};
+use testbed::{Cluster, PATIENCE, Signal, Vmclock, error, record_in, test, value};
 
 /// Starts the server as after a boot of its machine, which begins to count generations anew.
 fn boot(cluster: &mut Cluster, page: &Vmclock) {
@@ -104,4 +104,21 @@ fn a_server_warns_when_its_device_has_disappeared_and_notices_the_clone_when_it_
     page.tell(6);
     cluster.restart(Signal::INT);
     assert_refused(&mut cluster.connect());
+}
+
+#[test]
+fn only_who_may_read_all_settings_sees_why_a_clone_would_not_be_noticed() {
+    let (mut cluster, page) = server(worker(), 5);
+    let seen_by = |cluster: &Cluster, role: &str| {
+        let mut client = cluster.connect();
+        client.batch_execute(&format!("SET ROLE {role}")).expect("a role");
+        value(&mut client, DETECTION)
+    };
+    cluster.connect().batch_execute("CREATE ROLE app; CREATE ROLE monitor IN ROLE pg_monitor").expect("roles");
+    assert_eq!(["app", "monitor"].map(|role| seen_by(&cluster, role)), ["vmclock", "vmclock"]);
+    fs::remove_file(page.path()).expect("own file");
+    cluster.restart(Signal::INT);
+    assert_eq!(seen_by(&cluster, "app"), "none");
+    let why = seen_by(&cluster, "monitor");
+    assert!(why.starts_with(&format!("none: {} cannot be opened", page.path().display())), "{why}");
 }
