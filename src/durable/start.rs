@@ -51,18 +51,7 @@ pub fn plan() -> Result<Plan, IssueError> {
         // mutant: refusal-remembered
         server.remember_refusal()?;
     }
-    if matches!(planned, Err(IssueError::MarkConflict { conflict: MarkConflict::OtherGeneration, .. }))
-        && let Some(_lock) = mark_lock::try_take()
-    {
-        // Another process may have accepted it meanwhile.
-        let mut server = mark::within(lock_directory()?)?;
-        if let Err(IssueError::MarkConflict { conflict: MarkConflict::OtherGeneration, record: Some(record), .. }) =
-            server.plan(|_| 0)
-        {
-            // mutant: refused-clone-noted
-            server.note_clone_in(*record)?;
-        }
-    }
+    let planned = if clone_in(&planned).is_some() { note_clone().and(planned) } else { planned };
     let planned = planned.and_then(|plan| {
         if plan.counts_from_clock() {
             check_clock()?;
@@ -78,6 +67,25 @@ pub fn plan() -> Result<Plan, IssueError> {
 pub fn check_clock() -> Result<(), IssueError> {
     // mutant: start-by-old-clock
     if shared().jump_guard.has_jumped() { Err(IssueError::ClockJumped(clock::unix_ms())) } else { Ok(()) }
+}
+
+/// The record with which a server was refused because its machine was cloned, if the record does not say so yet.
+fn clone_in(planned: &Result<Plan, IssueError>) -> Option<Record> {
+    match planned {
+        Err(IssueError::MarkConflict { conflict: MarkConflict::OtherGeneration, record, .. }) => {
+            record.as_deref().copied().filter(|record| !record.machine.is_some_and(|machine| machine.is_cloned()))
+        }
+        _ => None,
+    }
+}
+
+/// Makes durable that this server was refused because its machine was cloned.
+fn note_clone() -> Result<(), IssueError> {
+    let Some(_lock) = mark_lock::try_take() else { return Ok(()) };
+    let mut server = mark::within(lock_directory()?)?;
+    // Another process may have accepted it meanwhile.
+    // mutant: refused-clone-noted
+    clone_in(&server.plan(|_| 0)).map_or(Ok(()), |record| server.note_clone_in(record))
 }
 
 /// The state directory, which this server has locked.

@@ -155,7 +155,7 @@ fn wal_knows(identity: &Identity, context: &StartContext) -> bool {
 /// | found | any | same | another record | any | | | refused, unless WAL knows |
 /// | found | same | same | | any | older than the record's | | refused |
 /// | found | same | same | unknown | other | same | | refused |
-/// | found | same | same | | any | same or newer, on another generation of the machine since the same boot, or after a server has noticed that | any | refused |
+/// | found | same | same | | any | same or newer, on another generation of the machine since the same boot, or written by this server after it noticed that | any | refused |
 /// | found | any | any | | any | any | other | refused |
 /// | found | other | any | | any | any | same | begins above the start margin, unless IDs of the worker were issued without a mark in WAL, and the record knows of none, or was written here on an older timeline |
 /// | found | same | same | | any | newer than the record's | same | begins above the start margin, if WAL has a mark; else refused |
@@ -268,7 +268,7 @@ fn decide_by_record(
         Err(MarkConflict::NewerTimeline)
     } else if same_worker && writer.timeline == identity.timeline && !same_place {
         Err(MarkConflict::Copy)
-    } else if same_worker && was_cloned(record, context) {
+    } else if same_worker && (was_cloned(record, context) || same_place && was_noticed(record)) {
         Err(MarkConflict::OtherGeneration)
     } else if writer.layout != identity.layout {
         Err(MarkConflict::OtherLayout)
@@ -300,11 +300,16 @@ fn decide_by_record(
     }
 }
 
-/// Whether the machine was restored or cloned since the record was written, or before that, and nobody has accepted it.
+/// Whether the machine was restored or cloned since the record was written.
 fn was_cloned(record: &Record, context: &StartContext) -> bool {
+    context.machine.zip(record.machine).is_some_and(|(now, then)| now.was_cloned_since(&then))
+}
+
+/// Whether its writer has noticed that the machine was cloned, and nobody has accepted that. A base backup does not know
+/// whether somebody has accepted it since.
+fn was_noticed(record: &Record) -> bool {
     // mutant: cloned-until-accepted
-    let is_known = record.machine.is_some_and(|then| then.is_cloned());
-    is_known || context.machine.zip(record.machine).is_some_and(|(now, then)| now.was_cloned_since(&then))
+    record.machine.is_some_and(|then| then.is_cloned())
 }
 
 /// Whether a server wrote this record itself, or restored it in place.

@@ -40,6 +40,18 @@ fn a_server_that_has_noticed_a_clone_is_refused_after_a_boot_and_without_a_devic
     }
 }
 
+/// The base backup was made before somebody accepted the clone.
+#[test]
+fn a_standby_of_a_server_that_has_noticed_a_clone_begins_when_it_is_promoted() {
+    let mut writer = this_server();
+    writer.timeline -= 1;
+    writer.directory.number += 1;
+    let record = Record { machine: Some(MACHINE.cloned()), ..record(MARK, writer) };
+    let context = StartContext { machine: Some(MACHINE), was_standby: true, wal: in_wal(LOGGED), ..CONTEXT };
+    let decided = decide(Some(&record), &this_server(), &context).map(|point| point.reason);
+    assert_eq!(decided, Ok(StartReason::Promotion));
+}
+
 #[test]
 fn a_server_that_cannot_tell_whether_its_machine_was_cloned_begins_as_without_a_device() {
     let restart = Ok(StartReason::Restart);
