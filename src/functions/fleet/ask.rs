@@ -276,8 +276,8 @@ fn lives_of(remote: &mut Remote) -> Result<Vec<Life>, Failure> {
     let times = ["begins_at", "issued_until", "reserved_until", "found_until", "logged_until"]
         .map(|time| format!("(EXTRACT(epoch FROM l.{time}) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS {time}"));
     let lives = format!(
-        "SELECT l.life, l.server, l.system_identifier, l.is_own::pg_catalog.int4 AS is_own, l.number, l.layout, l.datacenter_id, l.worker_id,
-            l.reason, l.follows, l.state, {} FROM {schema}.snowflake_lives() AS l LIMIT {}",
+        "SELECT l.life, l.server, l.system_identifier, l.is_own::pg_catalog.int4 AS is_own, l.number, l.timeline,
+            l.layout, l.datacenter_id, l.worker_id, l.reason, l.follows, l.state, {} FROM {schema}.snowflake_lives() AS l LIMIT {}",
         times.join(", "),
         lives::ROOM
     );
@@ -301,6 +301,7 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
         system_identifier: identifier(&text(c"system_identifier")?)?,
         is_own: number(c"is_own")? != 0,
         nth: number(c"number")?,
+        timeline: number(c"timeline")?,
         worker: layout.flatten(datacenter, worker),
         layout: layout.flat(),
         reason: shortened(&text(c"reason")?, LONGEST_TEXT),

@@ -19,6 +19,8 @@ pub struct Life {
     pub is_own: bool,
     /// Its place among the lives that this data directory has had, from 1.
     pub nth: u64,
+    /// PostgreSQL's timeline.
+    pub timeline: u64,
     /// Its worker.
     pub worker: Worker,
     /// Its flat layout.
@@ -50,6 +52,7 @@ impl Life {
             system_identifier: life.system_identifier,
             is_own,
             nth: life.nth,
+            timeline: life.timeline,
             worker: life.worker,
             layout: life.layout,
             reason: life.reason().to_owned(),
@@ -285,7 +288,16 @@ fn unseen_of(
 ) -> Option<Finding> {
     let boxed = || Box::new(life.clone());
     let earlier = || lives.iter().map(|(_, other)| other).filter(|other| other.begins < life.begins);
-    let has_written = |other: &Life| other.begins < life.found && other.reserved.max(other.logged) >= life.found;
+    // It can have gone on since, or lost its end: then only its timeline tells whether the mark is its own.
+    let is_near = |other: &Life| {
+        other.system_identifier == life.system_identifier
+            && [life.timeline, life.timeline.saturating_sub(1)].contains(&other.timeline)
+    };
+    let has_written = |other: &Life| {
+        // mutant: audit-writer
+        let is_writer = [other.reserved, other.logged].contains(&life.found) || is_near(other);
+        other.begins < life.found && other.reserved.max(other.logged) >= life.found && is_writer
+    };
     let is_after_known = match (life.follows, life.reason.as_str()) {
         // The record that it found is its own.
         // mutant: audit-removed

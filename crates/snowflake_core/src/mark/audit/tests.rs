@@ -7,6 +7,7 @@ fn life(server: char, number: u64, begins: UnixMs, until: UnixMs) -> Life {
         system_identifier: 9,
         is_own: true,
         nth: 1,
+        timeline: 1,
         worker: 5,
         layout: "flat".parse().expect("a preset"),
         reason: "restart".to_owned(),
@@ -115,6 +116,23 @@ fn a_mark_that_no_known_life_has_written_is_of_one_that_is_not_known() {
     assert_eq!(kinds(&[told(vec![primary.clone(), promoted.clone()])]), ["Apart", "Predecessor"]);
     let logged = Life { logged: 30, ..primary };
     assert_eq!(kinds(&[told(vec![logged, promoted])]), ["Apart"], "its last mark was lowered at a planned stop");
+}
+
+/// It has passed the mark of a primary that was lost between the two.
+#[test]
+fn the_mark_of_a_lost_primary_is_not_taken_for_that_of_an_earlier_one() {
+    let earlier = life('a', 1, 10, 40);
+    let heir = Life { reason: "promotion or recovery".to_owned(), found: 30, ..life('b', 2, 40, 50) };
+    let of_timeline = |timeline| kinds(&[told(vec![earlier.clone()]), told(vec![Life { timeline, ..heir.clone() }])]);
+    assert_eq!(of_timeline(3), ["Apart", "Predecessor"]);
+    assert_eq!([of_timeline(1), of_timeline(2)], [["Apart"], ["Apart"]], "it has gone on, or the heir lacks its end");
+    let exact = [earlier.reserved, 30].map(|found| Life { timeline: 3, found, ..heir.clone() });
+    for heir in exact {
+        let logged = told(vec![Life { logged: 30, ..earlier.clone() }]);
+        assert_eq!(kinds(&[logged, told(vec![heir])]), ["Apart"], "nobody has written a later one");
+    }
+    let of_other_cluster = told(vec![Life { system_identifier: 8, ..earlier }]);
+    assert_eq!(kinds(&[of_other_cluster, told(vec![heir])]), ["Apart", "Predecessor"]);
 }
 
 #[test]
