@@ -169,22 +169,14 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             Row::new(columns)
         }
         Finding::Overlap { one, other, begins, until, .. } => {
-            let Life { layout, worker, .. } = one.1;
-            let mut columns = of_worker(result(finding), &layout, worker);
-            columns.extend(span(*begins, *until));
-            let [first, last] = [layout.first_tick_from(*begins), layout.first_tick_from(*until)];
-            let [lowest, highest] = [layout.min_id(first), layout.min_id(last).saturating_sub(1)];
-            let [one, other] = [one, other].map(|life| describe(&life.1, &names[life.0]));
-            columns.push(("lives", column(2_i64)));
-            columns
-                .push(("detail", column(format!("{one} and {other}: IDs of this worker from {lowest} to {highest}"))));
-            Row::new(columns)
+            let [first, second] = [one, other].map(|life| describe(&life.1, &names[life.0]));
+            overlap(result(finding), &one.1, [*begins, *until], &format!("{first} and {second}"))
         }
-        &Finding::Cloned { one, other, is_certain } => {
+        Finding::Cloned { one, other, begins, until, is_certain } => {
             let text =
-                if is_certain { "runs the same life as" } else { "runs the same life as, or is the same server as," };
-            let text = format!("{} {text} {}: one is a clone of the other", names[other], names[one]);
-            Row::new([("result", column(result(finding))), ("detail", column(text))])
+                if *is_certain { "runs the same life as" } else { "runs the same life as, or is the same server as," };
+            let text = format!("{} {text} {}: one is a clone of the other", names[other.0], names[one.0]);
+            overlap(result(finding), &one.1, [*begins, *until], &text)
         }
         Finding::More => {
             let text = "there are more overlaps than are shown";
@@ -237,6 +229,17 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             unseen(&text, None)
         }
     }
+}
+
+fn overlap(result: &str, life: &Life, [begins, until]: [UnixMs; 2], what: &str) -> Row {
+    let Life { layout, worker, .. } = *life;
+    let [first, last] = [begins, until].map(|at| layout.min_id(layout.first_tick_from(at)));
+    let mut columns = of_worker(result, &layout, worker);
+    columns.extend(span(begins, until));
+    columns.push(("lives", column(2_i64)));
+    let ids = if first < last { format!(": IDs of this worker from {first} to {}", last - 1) } else { String::new() };
+    columns.push(("detail", column(format!("{what}{ids}"))));
+    Row::new(columns)
 }
 
 fn some(lives: u64) -> String {

@@ -1,10 +1,13 @@
 //! Compares the lives of a fleet: whether two of them can have issued the same IDs.
 
+mod twice;
+
 use crate::UnixMs;
 use crate::id::layout::Layout;
 use crate::mark::lives::LifeSpan;
 use crate::server::identity::Worker;
 use std::collections::{BTreeMap, BTreeSet};
+use twice::{clones, continued_twice, told_differently};
 
 /// A life, as a server of the fleet knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +77,8 @@ pub enum State {
     Running,
     /// All that it has issued is below its mark.
     Ended,
+    /// The same, and nobody knows when: its server was killed, or the machine.
+    Crashed,
     /// It may have issued more than its server knows.
     Unknown,
 }
@@ -83,7 +88,8 @@ impl State {
     pub fn of(word: &str) -> Self {
         match word {
             "running" => Self::Running,
-            "stopped" | "crashed" | "given away" => Self::Ended,
+            "stopped" | "given away" => Self::Ended,
+            "crashed" => Self::Crashed,
             _ => Self::Unknown,
         }
     }
@@ -116,8 +122,11 @@ pub struct Known {
 impl Known {
     /// The life that the server runs, and the number of the server.
     pub fn running(&self) -> Option<(u64, u64)> {
-        let running = self.lives.iter().find(|life| life.is_own && life.state == State::Running);
-        running.map(|life| (life.server, life.number))
+        self.running_life().map(|life| (life.server, life.number))
+    }
+
+    fn running_life(&self) -> Option<&Life> {
+        self.lives.iter().find(|life| life.is_own && life.state == State::Running)
     }
 
     /// Whether this is the first life that it keeps, and not the first one.
@@ -139,7 +148,7 @@ pub enum Finding {
     Overlap { one: Box<(usize, Life)>, other: Box<(usize, Life)>, begins: UnixMs, until: UnixMs, is_certain: bool },
     /// Two servers run one life: the machine was cloned, or put back to an earlier time and resumed. If that is not certain,
     /// they may be one that is listed twice.
-    Cloned { one: usize, other: usize, is_certain: bool },
+    Cloned { one: Box<(usize, Life)>, other: Box<(usize, Life)>, begins: UnixMs, until: UnixMs, is_certain: bool },
     /// A server has not told.
     Silent { at: usize, why: String },
     /// A data directory has had so many more lives than it keeps, before this time.
@@ -166,6 +175,12 @@ impl Finding {
     pub fn is_unseen(&self) -> bool {
         !matches!(self, Self::Apart { .. } | Self::Overlap { .. } | Self::Cloned { .. } | Self::More)
     }
+
+    /// Whether this is an overlap of this worker.
+    fn is_of(&self, worker: Worker, layout: &Layout) -> bool {
+        let (Self::Overlap { one, .. } | Self::Cloned { one, .. }) = self else { return false };
+        (one.1.worker, one.1.layout) == (worker, *layout)
+    }
 }
 
 /// The time from which all lives of a fleet are known; `None` if there is none.
@@ -190,13 +205,16 @@ pub fn audit(fleet: &[Told]) -> Vec<Finding> {
     for life in &known {
         workers.entry((life.1.layout.to_string(), life.1.worker)).or_default().push(life);
     }
-    let (mut apart, mut overlaps, mut unseen) = (Vec::new(), continued_twice(fleet, &known), Vec::new());
+    let (mut apart, mut unseen) = (Vec::new(), Vec::new());
+    let mut overlaps = clones(fleet);
+    overlaps.extend(continued_twice(fleet, &known));
+    overlaps.extend(told_differently(fleet));
     for lives in workers.values_mut() {
         lives.sort_by_key(|(_, life)| (life.begins, life.reserved));
         let found = overlaps_of(lives, MOST_OVERLAPS);
         let (first, until) = (lives[0].1.begins, lives.iter().map(|(_, life)| life.reserved).max().unwrap_or(0));
-        if found.is_empty() {
-            let (worker, layout) = (lives[0].1.worker, lives[0].1.layout);
+        let (worker, layout) = (lives[0].1.worker, lives[0].1.layout);
+        if found.is_empty() && !overlaps.iter().any(|finding| finding.is_of(worker, &layout)) {
             apart.push(Finding::Apart { worker, layout, lives: lives.len(), begins: first, until });
         }
         overlaps.extend(found);
@@ -212,11 +230,7 @@ pub fn audit(fleet: &[Told]) -> Vec<Finding> {
     for (at, told) in fleet.iter().enumerate() {
         match told {
             Err(why) => unseen.push(Finding::Silent { at, why: why.clone() }),
-            Ok(server) => {
-                let cloned = |(one, is_certain)| Finding::Cloned { one, other: at, is_certain };
-                overlaps.extend(server.clone_of.map(cloned));
-                unseen.extend(unseen_by(at, server, &known, &mut after_gaps));
-            }
+            Ok(server) => unseen.extend(unseen_by(at, server, &known, &mut after_gaps)),
         }
     }
     unseen.extend(not_asked(fleet));
@@ -239,23 +253,6 @@ fn best_known(fleet: &[Told]) -> Vec<(usize, Life)> {
 fn all_told(fleet: &[Told]) -> impl Iterator<Item = (usize, &Life)> {
     let known = fleet.iter().enumerate().filter_map(|(at, told)| Some((at, told.as_ref().ok()?)));
     known.flat_map(|(at, known)| known.lives.iter().map(move |life| (at, life)))
-}
-
-/// Lives that have ended, and of which a copy knows more than their own server does: they have gone on elsewhere.
-fn continued_twice(fleet: &[Told], known: &[(usize, Life)]) -> Vec<Finding> {
-    let twice = |(at, copy): (usize, &Life)| {
-        let is_of = |(_, own): &&(usize, Life)| (own.server, own.number) == (copy.server, copy.number);
-        let own = known.iter().find(is_of)?;
-        let is_ended = own.1.is_own && own.1.state == State::Ended;
-        (is_ended && copy.issued > own.1.reserved).then(|| Finding::Overlap {
-            begins: own.1.reserved,
-            until: copy.issued,
-            is_certain: true,
-            one: Box::new(own.clone()),
-            other: Box::new((at, copy.clone())),
-        })
-    };
-    all_told(fleet).filter(|(_, life)| !life.is_own).filter_map(twice).collect()
 }
 
 /// Pairs of lives of a worker that can have issued the same timestamps; one more than these if there are more.

@@ -1,7 +1,7 @@
 //! Lives that went on beside others: lost primaries, and clones of machines.
 
 use super::super::fixture::{member, start};
-use super::{IDS, audit, ids};
+use super::{IDS, audit, column, conninfo, ids};
 use testbed::{Cluster, Load, Signal, allow_duplicates, real_time, sleep_past, test};
 
 /// A primary runs beside its standby, which was promoted and is lost. Only the heir of that one has its mark, and the old
@@ -34,4 +34,62 @@ fn an_old_primary_that_runs_on_does_not_hide_a_lost_one() {
     let (results, details) = audit(&old, &[&heir]);
     assert_eq!(results[0], "not seen", "{details}");
     assert!(details.contains("may be of a life that none of these servers has told of"), "{details}");
+}
+
+/// Has a server tell of these lives, as a clone of another one would.
+fn have_told(server: &Cluster, lives: &str) {
+    let script = format!(
+        "ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_lives(); DROP FUNCTION snowflake_lives();
+         CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life LANGUAGE sql AS $$ {lives} $$;
+         ALTER EXTENSION snowflake_pg ADD FUNCTION snowflake_lives()"
+    );
+    server.connect().batch_execute(&script).expect("a function");
+}
+
+#[test]
+fn an_overlap_of_clones_names_their_worker_and_their_ids() {
+    let by = start(member(8));
+    ids(&by);
+    let [one, two] = [(), ()].map(|()| start(member(7)));
+    let (lowest, highest) = ids(&one).range().expect("IDs");
+    let life = &column(&mut one.connect(), "SELECT l::text FROM snowflake_lives() l")[0];
+    have_told(&two, &format!("SELECT ('{life}'::public.snowflake_life).*"));
+    let fleet = [&one, &two].map(conninfo);
+    let rows = by
+        .connect()
+        .query("SELECT result, worker_id, begins_at < until, detail FROM snowflake_audit($1)", &[&fleet.as_slice()])
+        .expect("an audit");
+    let of_worker: Vec<_> = rows.iter().filter(|row| row.get::<_, Option<i32>>(1) == Some(7)).collect();
+    let [row] = of_worker[..] else { panic!("{rows:?}") };
+    assert_eq!((row.get::<_, &str>(0), row.get(2)), ("overlap", Some(true)));
+    let detail: &str = row.get(3);
+    assert!(detail.contains("runs the same life as"), "{detail}");
+    let (_, span) = detail.rsplit_once(" from ").expect(detail);
+    let (first, last) = span.split_once(" to ").expect(span);
+    let [first, last] = [first, last].map(|id| id.parse::<i64>().expect(span));
+    assert!((first..=last).contains(&lowest) && (first..=last).contains(&highest), "{lowest} to {highest}: {detail}");
+}
+
+/// It was cloned with its memory, and the clone got another worker afterwards.
+#[test]
+fn clones_that_have_run_one_life_overlap_after_one_has_got_another_worker() {
+    let by = start(member(9));
+    ids(&by);
+    let [one, two] = [(), ()].map(|()| start(member(7)));
+    ids(&one);
+    let life = &column(&mut one.connect(), "SELECT l::text FROM snowflake_lives() l")[0];
+    let changed = |number: u32, life_number: &str, worker: u32, state: &str, from: u32, to: u32| {
+        format!(
+            "SELECT {life_number}, l.server, true, {number}::bigint, l.system_identifier, l.timeline, NULL::int, {worker}, l.layout,
+                l.started, 'restart', l.begins_at + {from} * interval '1 s', l.begins_at + {to} * interval '1 s',
+                l.begins_at + {to} * interval '1 s', '{state}', NULL::timestamptz, NULL::timestamptz, NULL::timestamptz,
+                CASE WHEN {number} > 1 THEN l.life END, NULL::timestamptz
+             FROM (SELECT ('{life}'::public.snowflake_life).*) l"
+        )
+    };
+    have_told(&one, &changed(1, "l.life", 7, "running", 0, 3600));
+    let ended = changed(1, "l.life", 7, "given away", 0, 1800);
+    have_told(&two, &format!("{ended} UNION ALL {}", changed(2, "'abc'", 8, "running", 1900, 3600)));
+    let (results, details) = audit(&by, &[&one, &two]);
+    assert_eq!(results.iter().filter(|result| *result == "overlap").count(), 2, "{details}");
 }

@@ -168,7 +168,49 @@ fn a_lease_of_which_no_life_was_told_is_said() {
 
 #[test]
 fn a_server_that_runs_twice_is_no_silent_yes() {
-    let server = Known { lives: vec![life('a', 1, 10, 20)], ..Known::default() };
-    let clone = Known { clone_of: Some((0, true)), ..server.clone() };
-    assert_eq!(kinds(&[Ok(server), Ok(clone)]), ["Apart", "Cloned"]);
+    let running = |until| vec![Life { state: State::Running, ..life('a', 1, 10, until) }];
+    let clone = Known { lives: running(30), clone_of: Some((0, true)), ..Known::default() };
+    let [Finding::Cloned { begins: 10, until: 20, .. }] = audit(&[told(running(20)), Ok(clone.clone())])[..] else {
+        panic!("{:?}", audit(&[told(running(20)), Ok(clone)]));
+    };
+}
+
+/// They have run it beside each other, until one of them was stopped, or got another worker.
+#[test]
+fn a_life_that_two_servers_tell_as_their_own_in_two_ways_has_run_twice() {
+    let ran_on = told(vec![Life { state: State::Running, ..life('a', 1, 10, 90) }]);
+    let ended = |until, state| Life { state, ..life('a', 1, 10, until) };
+    let again = |worker| Life { worker, nth: 2, follows: 1, ..life('a', 2, 60, 80) };
+    let other_worker = told(vec![ended(50, State::Ended), again(6)]);
+    let same_worker = told(vec![ended(50, State::Ended), again(5)]);
+    for fleet in [[&ran_on, &other_worker], [&other_worker, &ran_on], [&ran_on, &same_worker]] {
+        let findings = audit(&fleet.map(Clone::clone));
+        let is_of =
+            |finding: &Finding| matches!(finding, Finding::Overlap { begins: 10, until: 50, is_certain: true, .. });
+        assert!(findings.iter().any(is_of), "{findings:?}");
+        let is_apart = |finding: &Finding| matches!(finding, Finding::Apart { worker: 5, .. });
+        assert!(!findings.iter().any(is_apart), "{findings:?}");
+    }
+    let both_ended = [50, 70].map(|until| told(vec![ended(until, State::Ended)]));
+    assert_eq!(kinds(&both_ended), ["Overlap"]);
+    let has_crashed = [told(vec![ended(70, State::Ended)]), told(vec![ended(50, State::Crashed)])];
+    let [Finding::Overlap { until: 50, is_certain: false, .. }] = audit(&has_crashed)[..] else {
+        panic!("{:?}", audit(&has_crashed));
+    };
+}
+
+#[test]
+fn a_server_that_is_listed_twice_has_run_its_lives_once() {
+    for state in [State::Running, State::Ended, State::Crashed] {
+        let server = told(vec![Life { state, ..life('a', 1, 10, 20) }]);
+        assert_eq!(kinds(&[server.clone(), server]), ["Apart"], "{state:?}");
+    }
+    let [earlier, later] = [20, 30].map(|until| told(vec![Life { state: State::Running, ..life('a', 1, 10, until) }]));
+    assert_eq!(kinds(&[earlier.clone(), later]), ["Apart"], "it has issued some between its answers");
+    let stopped = told(vec![life('a', 1, 10, 30)]);
+    let [Finding::Overlap { is_certain: false, .. }] = audit(&[earlier, stopped])[..] else {
+        panic!("it may have stopped between its answers");
+    };
+    let begins = [State::Crashed, State::Running].map(|state| Life { state, ..life('a', 1, 10, 10) });
+    assert_eq!(kinds(&begins.map(|life| told(vec![life]))), ["Apart"], "it has begun between its answers");
 }
