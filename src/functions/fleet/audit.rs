@@ -213,6 +213,15 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             );
             unseen(&text, Some(life))
         }
+        Finding::Removed { at, life } => {
+            let text = format!(
+                "{} has a copy of life {:016x} until {}, and its server no longer has it: its lives were put back, or lost",
+                names[*at],
+                life.number,
+                display_time(life.reserved)
+            );
+            unseen(&text, Some(life))
+        }
         Finding::Leased { at, grant } => {
             let Grant { worker, system_identifier, server, until } = &**grant;
             let text = format!(

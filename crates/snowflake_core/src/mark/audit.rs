@@ -162,6 +162,8 @@ pub enum Finding {
     /// When this life began, its server found a mark which no known life has written: IDs up to there were issued by one
     /// that is not known.
     Predecessor { at: usize, life: Box<Life> },
+    /// A copy knows this life, and its server keeps earlier ones, but not this: they were put back, or their end was lost.
+    Removed { at: usize, life: Box<Life> },
     /// A registry has leased a worker to a server that has told of no life with it.
     Leased { at: usize, grant: Box<Grant> },
     /// Lives in another layout than most were not compared with the rest.
@@ -233,6 +235,7 @@ pub fn audit(fleet: &[Told]) -> Vec<Finding> {
             Ok(server) => unseen.extend(unseen_by(at, server, &known, &mut after_gaps)),
         }
     }
+    unseen.extend(removed(fleet, &known));
     unseen.extend(not_asked(fleet));
     unseen.extend(other_layouts(&known));
     apart.into_iter().chain(overlaps).chain(unseen).collect()
@@ -335,6 +338,19 @@ fn unseen_by(
         (lives > 0 && is_new(pair[1])).then_some(Finding::Missing { at, lives, before: pair[1].begins })
     }));
     unseen
+}
+
+/// Lives that only copies know, although their servers were asked and keep earlier ones.
+fn removed(fleet: &[Told], known: &[(usize, Life)]) -> Vec<Finding> {
+    let mut kept_from: BTreeMap<u64, u64> = BTreeMap::new();
+    for (_, life) in all_told(fleet).filter(|(_, life)| life.is_own) {
+        let first = kept_from.entry(life.server).or_insert(life.nth);
+        *first = life.nth.min(*first);
+    }
+    let is_kept = |life: &Life| kept_from.get(&life.server).is_some_and(|&first| life.nth >= first);
+    // mutant: audit-lives-removed
+    let lost = known.iter().filter(|(_, life)| !life.is_own && is_kept(life));
+    lost.map(|(at, life)| Finding::Removed { at: *at, life: Box::new(life.clone()) }).collect()
 }
 
 /// Servers whose copies were asked, and which were not asked themselves.

@@ -1,7 +1,8 @@
 //! Lives that went on beside others: lost primaries, and clones of machines.
 
-use super::super::fixture::{member, start};
-use super::{IDS, audit, column, conninfo, ids};
+use super::super::fixture::{conninfo, member, start};
+use super::{IDS, audit, column, ids, issue_beside_each_other};
+use std::fs;
 use testbed::{Cluster, Load, Signal, allow_duplicates, real_time, sleep_past, test};
 
 /// A primary runs beside its standby, which was promoted and is lost. Only the heir of that one has its mark, and the old
@@ -92,4 +93,31 @@ fn clones_that_have_run_one_life_overlap_after_one_has_got_another_worker() {
     have_told(&two, &format!("{ended} UNION ALL {}", changed(2, "'abc'", 8, "running", 1900, 3600)));
     let (results, details) = audit(&by, &[&one, &two]);
     assert_eq!(results.iter().filter(|result| *result == "overlap").count(), 2, "{details}");
+}
+
+/// The life during which the copy was made: without it, nothing shows that both have issued the same IDs.
+#[test]
+fn a_life_that_its_server_has_lost_and_a_copy_knows_is_no_silent_yes() {
+    let mut original = start(member(7));
+    ids(&original);
+    original.stop(Signal::INT);
+    let trace = original.data().join("snowflake_pg.trace");
+    let old = fs::read(&trace).expect("a trace");
+    original.start();
+    ids(&original);
+    let mut copy = Cluster::builder().backup_of(&original);
+    copy.start();
+    issue_beside_each_other(&original, &copy);
+    let (results, details) = audit(&original, &[&copy]);
+    assert_eq!(results[0], "overlap", "{details}");
+    copy.configure("snowflake_pg.worker_id", 8);
+    copy.restart(Signal::INT);
+    ids(&copy);
+    original.stop(Signal::INT);
+    fs::write(&trace, &old).expect("own file");
+    original.start();
+    ids(&original);
+    let (results, details) = audit(&original, &[&copy]);
+    assert_ne!(results[0], "no overlap", "{details}");
+    assert!(details.contains("its server no longer has it"), "{details}");
 }

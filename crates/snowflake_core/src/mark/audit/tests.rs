@@ -143,6 +143,16 @@ fn a_restart_that_follows_a_life_which_was_removed_is_said() {
 }
 
 #[test]
+fn a_life_that_only_a_copy_knows_although_its_server_was_asked_is_said() {
+    let nth = |nth, begins| Life { nth, ..life('a', nth, begins, begins + 10) };
+    let copied = |life| Life { is_own: false, state: State::Unknown, ..life };
+    let copy = |lives: &[u64]| told(lives.iter().map(|&number| copied(nth(number, 10 * number))).collect());
+    assert_eq!(kinds(&[told(vec![nth(1, 10)]), copy(&[1, 2])]), ["Apart", "Removed"]);
+    assert_eq!(kinds(&[told(vec![nth(1, 10), nth(2, 20)]), copy(&[1, 2])]), ["Apart"]);
+    assert_eq!(kinds(&[told(vec![nth(2, 20)]), copy(&[1, 2])]), ["Apart", "Forgotten"], "it keeps no more of them");
+}
+
+#[test]
 fn a_life_whose_mark_was_lost_may_have_issued_more() {
     let lost = Life { state: State::Unknown, ..life('a', 1, 10, 20) };
     assert_eq!(kinds(&[told(vec![lost])]), ["Apart", "MarkLost"]);
