@@ -66,7 +66,15 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
         )
     };
     must_fit(mark, identity.layout)?;
-    server.storage.tell(&[Event::begins(&identity, now), Event::Accepts { mark }]);
+    let in_wal = context.wal.and_then(|wal| wal.mark).unwrap_or(0);
+    let found = record.map_or(0, |record| record.mark_of(identity.worker)).max(in_wal);
+    let follows = match conflict {
+        // Nobody knows whose IDs are before these.
+        MarkConflict::NotInWal => 0,
+        MarkConflict::NotTheLast | MarkConflict::LeftBehind => last_life.map_or(0, |last| last.life.number),
+        _ => record.map_or(0, |record| record.life),
+    };
+    server.storage.tell(&[Event::begins(&identity, now), Event::Accepts { mark, follows, found }]);
     server.persist_first(record.as_ref(), mark, identity, others, last_life)?;
     drop(lock);
     let what = match conflict {

@@ -1,5 +1,6 @@
 //! Whether two servers have issued the same IDs, by what they know of their lives.
 
+mod accepted;
 mod clones;
 mod unseen;
 

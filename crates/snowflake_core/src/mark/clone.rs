@@ -23,7 +23,7 @@ impl<S: Storage> Mark<'_, S> {
     pub fn adopt_machine(&mut self) -> Result<(), S::Error> {
         self.check_directory()?;
         if let Some(last) = self.last_record()? {
-            self.storage.tell(&[Event::Accepts { mark: last.mark }]);
+            self.storage.tell(&[Event::Accepts { mark: last.mark, follows: 0, found: 0 }]);
             let machine = self.storage.machine();
             self.persist(Some(&last), Record { machine, ..last })?;
         }

@@ -211,10 +211,14 @@ impl LifeSpan {
             9 => "other worker",
             10 => "no mark",
             11 => "lease",
+            ACCEPTED => "accepted mark",
             _ => "unknown",
         }
     }
 }
+
+/// Why a life began with which a DBA accepted a mark: no row of the start table. It issues nothing.
+const ACCEPTED: u64 = 12;
 
 /// What a process has told of a start, and of a mark that is being written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -226,6 +230,7 @@ pub struct Lives {
     decision: u64,
     logged: UnixMs,
     first: Option<UnixMs>,
+    accepted: Option<UnixMs>,
     is_written: bool,
     issued: UnixMs,
     jumps_to: UnixMs,
@@ -283,8 +288,21 @@ impl Lives {
             }
             Event::FoundInWal { mark, .. } if !self.is_again => self.found = self.found.max(mark),
             Event::Decided { decision, .. } if !self.is_again => self.decision = decision,
+            Event::Accepts { mark, follows: life @ 1.., found } => {
+                self.record = FoundRecord { life, mark: found };
+                // mutant: audit-accepted
+                (self.accepted, self.decision, self.found) = (Some(mark), ACCEPTED, found);
+            }
             Event::Starts { first, .. } => self.first = Some(first),
             Event::Logged { counts, .. } => self.logged = counts,
+            // The next start finds this record, and what was accepted with it.
+            Event::Born { number, .. } if self.accepted.is_some() => {
+                let told = std::mem::take(self);
+                let (Some(begins), Some(mark)) = (told.begins, told.accepted) else { return [None, None] };
+                let accepted =
+                    LifeSpan { number, end: End::Stop, ended_at: at, ..told.begun(begins, mark, at, teller) };
+                return [last().and_then(|last| told.ended(last, at, teller)), Some(accepted)];
+            }
             Event::Born { number, .. } => {
                 let (Some(begins), Some(first)) = (self.begins, self.first) else { return [None, None] };
                 let last = last();

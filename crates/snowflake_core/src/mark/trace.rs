@@ -101,8 +101,9 @@ events! {
     15 Failed {}
     /// A planned stop lowers the mark. Every timestamp that was issued is below `issued`.
     16 Stops { issued }
-    /// A DBA has accepted whatever is there: IDs begin at this mark.
-    17 Accepts { mark }
+    /// A DBA has accepted whatever is there: IDs begin at this mark. Before them are those of a life, which is 0 if it is not
+    /// known, up to the mark that was found.
+    17 Accepts { mark, follows, found }
     /// A DBA has reset the mark.
     18 Resets { mark }
     /// A DBA has had IDs begin after this time.

@@ -95,9 +95,9 @@ fn clones_that_have_run_one_life_overlap_after_one_has_got_another_worker() {
     assert_eq!(results.iter().filter(|result| *result == "overlap").count(), 2, "{details}");
 }
 
-/// The life during which the copy was made: without it, nothing shows that both have issued the same IDs.
+/// The life during which the copy was made.
 #[test]
-fn a_life_that_its_server_has_lost_and_a_copy_knows_is_no_silent_yes() {
+fn a_life_that_its_server_has_lost_and_a_copy_knows_is_named() {
     let mut original = start(member(7));
     ids(&original);
     original.stop(Signal::INT);

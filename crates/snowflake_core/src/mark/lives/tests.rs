@@ -58,6 +58,22 @@ fn a_start_that_fails_issues_nothing_and_its_record_is_known() {
     assert_eq!(happen(&teller(), None, &events), [], "before its record");
 }
 
+/// The next start finds its record, and only this says what was before it.
+#[test]
+fn a_mark_that_was_accepted_is_a_life_that_issues_nothing() {
+    let teller = Teller { last: 1, ..teller() };
+    let accept =
+        |follows| [start(0, (0, 0))[0], Event::Accepts { mark: 8000, follows, found: 7000 }, start(12, (0, 0))[5]];
+    let [before, accepted] = happen(&teller, Some(begun(11, (0, 5000))), &accept(11))[..] else { panic!("two lives") };
+    assert_eq!((before.end, before.mark), (End::Crash, 7000));
+    assert_eq!((accepted.number, accepted.follows, accepted.found, accepted.end), (12, 11, 7000, End::Stop));
+    assert_eq!((accepted.first, accepted.mark, accepted.reason()), (8000, 8000, "accepted mark"));
+    let events = [&accept(11)[..], &start(13, (12, 8000))].concat();
+    let [.., next] = happen(&teller, Some(before), &events)[..] else { panic!("a life") };
+    assert_eq!((next.nth, next.number, next.follows, next.decision), (3, 13, 12, 1));
+    assert_eq!(happen(&teller, Some(before), &accept(0)), [before], "nobody knows whose it is");
+}
+
 #[test]
 fn an_extension_moves_the_end_and_a_planned_stop_fixes_it() {
     let teller = Teller { last: 1, has_begun: true, ..teller() };
