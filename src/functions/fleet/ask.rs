@@ -235,7 +235,8 @@ const LIVES: &str = "snowflake_lives";
 const MOST_GRANTS: usize = 1 << 20;
 
 const GRANTS: &CStr = c"SELECT w.worker_id, w.system_identifier, w.server,
-        (EXTRACT(epoch FROM w.until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until
+        (EXTRACT(epoch FROM w.until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until,
+        (EXTRACT(epoch FROM w.reported_mark) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS issued
     FROM snowflake_registry.workers AS w WHERE w.system_identifier IS NOT NULL";
 
 /// Asks a server for the lives that it knows, and for the leases of its registry.
@@ -258,6 +259,7 @@ pub fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
             system_identifier: identifier(&answer.value(row, c"system_identifier")?)?,
             server: shortened(&answer.value(row, c"server").unwrap_or_default(), LONGEST_TEXT),
             until: answer.value(row, c"until")?.parse().ok()?,
+            issued: answer.value(row, c"issued").map_or(Some(0), |issued| issued.parse().ok())?,
         })
     };
     let grants = (0..answer.rows()).map(grant).collect::<Option<_>>().ok_or_else(unexpected)?;

@@ -223,10 +223,12 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             unseen(&text, Some(life))
         }
         Finding::Leased { at, grant } => {
-            let Grant { worker, system_identifier, server, until } = &**grant;
+            let Grant { worker, system_identifier, server, until, issued } = &**grant;
+            let issued =
+                if *issued > 0 { format!("; IDs were issued until {}", display_time(*issued)) } else { String::new() };
             let text = format!(
                 "{} has leased worker {worker} to a server that has told of no life with it, until {}: \"{server}\", \
-                 system identifier {system_identifier}",
+                 system identifier {system_identifier}{issued}",
                 names[*at],
                 display_time(*until)
             );

@@ -164,6 +164,13 @@ fn the_registry_of_a_fleet_says_which_servers_were_not_asked() {
     let (results, details) = audit(&one, &[&registry, &two]);
     assert_eq!(results[0], "no overlap", "{details}");
 
+    // As if a clone of a server had the lease now, with its system identifier.
+    let later = "UPDATE snowflake_registry.lease SET issued_until = granted_until WHERE is_used";
+    registry.connect().batch_execute(later).expect("a superuser");
+    let (results, details) = audit(&one, &[&registry, &two]);
+    assert_eq!(results[0], "not seen", "{details}");
+    assert!(details.contains("; IDs were issued until "), "{details}");
+
     // Whoever owns the view could do anything as the superuser who reads it.
     let steal = "CREATE ROLE mallory CREATEROLE; ALTER VIEW snowflake_registry.workers OWNER TO mallory";
     registry.connect().batch_execute(steal).expect("an owner");

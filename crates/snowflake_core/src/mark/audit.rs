@@ -106,6 +106,20 @@ pub struct Grant {
     pub server: String,
     /// Timestamps of its IDs are below this.
     pub until: UnixMs,
+    /// The server has issued IDs right up to here, as it last reported; 0 if none.
+    pub issued: UnixMs,
+}
+
+/// How long after a server was asked, a registry was asked at the latest, which the server may have told more meanwhile.
+const ASKED_MS: UnixMs = 60_000;
+
+impl Grant {
+    /// Whether this life is one of the server that has the lease. A clone has the same system identifier.
+    fn is_told_by(&self, life: &Life) -> bool {
+        let may_be_later = if life.is_own && life.state == State::Running { ASKED_MS } else { 0 };
+        (life.worker, life.system_identifier) == (self.worker, self.system_identifier)
+            && life.reserved.saturating_add(may_be_later) >= self.issued
+    }
 }
 
 /// What a server of the fleet has told.
@@ -322,9 +336,7 @@ fn unseen_by(
     after_gaps: &mut BTreeSet<(u64, u64)>,
 ) -> Vec<Finding> {
     let mut unseen = Vec::new();
-    let of_grant =
-        |grant: &Grant, life: &Life| (life.worker, life.system_identifier) == (grant.worker, grant.system_identifier);
-    let missing = server.grants.iter().filter(|grant| !known.iter().any(|(_, life)| of_grant(grant, life)));
+    let missing = server.grants.iter().filter(|grant| !known.iter().any(|(_, life)| grant.is_told_by(life)));
     unseen.extend(missing.map(|grant| Finding::Leased { at, grant: Box::new(grant.clone()) }));
     let mut lives: Vec<_> = server.lives.iter().collect();
     lives.sort_by_key(|life| life.nth);

@@ -167,13 +167,25 @@ fn lives_of_another_layout_are_not_compared() {
 
 #[test]
 fn a_lease_of_which_no_life_was_told_is_said() {
-    let grant = Grant { worker: 5, system_identifier: 9, server: "pg-5".to_owned(), until: 40 };
+    let grant = Grant { worker: 5, system_identifier: 9, server: "pg-5".to_owned(), until: 40, issued: 0 };
     let registry = |grant| Ok(Known { grants: vec![grant], ..Known::default() });
     let server = told(vec![life('a', 1, 10, 20)]);
     assert_eq!(kinds(&[server.clone(), registry(grant.clone())]), ["Apart"]);
     for grant in [Grant { worker: 6, ..grant.clone() }, Grant { system_identifier: 8, ..grant }] {
         assert_eq!(kinds(&[server.clone(), registry(grant)]), ["Apart", "Leased"]);
     }
+}
+
+#[test]
+fn a_lease_of_a_clone_is_not_that_of_its_original() {
+    let is_told = |life: Life, issued| {
+        let grant = Grant { worker: 5, system_identifier: 9, server: "clone".to_owned(), until: 1_000_000, issued };
+        kinds(&[told(vec![life]), Ok(Known { grants: vec![grant], ..Known::default() })]) == ["Apart"]
+    };
+    let running = Life { state: State::Running, ..life('a', 1, 10, 20) };
+    assert!(is_told(life('a', 1, 10, 20), 20) && !is_told(life('a', 1, 10, 20), 21));
+    assert!(is_told(running.clone(), 60_020), "it has issued more since it was asked");
+    assert!(!is_told(running.clone(), 60_021) && !is_told(Life { is_own: false, ..running }, 60_020));
 }
 
 #[test]
