@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::audit::{Finding, Grant, Known, Life, Told, audit, seen_since};
 use snowflake_core::{UnixMs, display_time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A row for the fleet, one for each worker and each overlap, and one for everything that could not be seen.
 #[pg_extern(sql = false)]
@@ -76,7 +76,13 @@ fn summary(findings: &[Finding], told: &[Told]) -> Row {
     let compared: BTreeSet<_> = lives().map(|life| (life.server, life.number)).collect();
     let servers: BTreeSet<_> = lives().filter(|life| life.is_own).map(|life| life.server).collect();
     let first = lives().map(|life| life.begins).min();
-    let since = first.and_then(|first| seen_since(findings, first));
+    // Who had a worker before the first life that is known, nobody can tell.
+    let mut first_of = BTreeMap::new();
+    for life in lives() {
+        let first = first_of.entry((life.layout.to_string(), life.worker)).or_insert(life.begins);
+        *first = life.begins.min(*first);
+    }
+    let since = first_of.into_values().max().and_then(|first| seen_since(findings, first));
     let mut detail = vec![
         workers(lives()),
         format!("{} of {}", number(compared.len(), "life", "lives"), number(servers.len(), "server", "servers")),

@@ -24,6 +24,8 @@ pub struct Life {
     pub nth: u64,
     /// PostgreSQL's timeline.
     pub timeline: u64,
+    /// What its clock showed when it began.
+    pub started: UnixMs,
     /// Its worker.
     pub worker: Worker,
     /// Its flat layout.
@@ -56,6 +58,7 @@ impl Life {
             is_own,
             nth: life.nth,
             timeline: life.timeline,
+            started: life.began_at,
             worker: life.worker,
             layout: life.layout,
             reason: life.reason().to_owned(),
@@ -282,9 +285,12 @@ fn overlaps_of(lives: &[&(usize, Life)], most: usize) -> Vec<Finding> {
             if begins >= until || found.len() > most {
                 continue;
             }
+            // A server that was stopped while another one had its worker has issued nothing of that time.
+            let both_run = begins.max(one.1.started).max(other.1.started);
             let certain = one.1.issued.min(other.1.issued);
-            let is_certain = begins < certain;
-            let until = if is_certain { certain } else { until };
+            // mutant: audit-started
+            let is_certain = both_run < certain;
+            let (begins, until) = if is_certain { (both_run, certain) } else { (begins, until) };
             let [one, other] = [one, other].map(|life| Box::new((*life).clone()));
             found.push(Finding::Overlap { one, other, begins, until, is_certain });
         }
