@@ -35,13 +35,6 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         row: 17,
-        promise: "a_standby_that_was_refused_stays_so_after_it_had_another_worker_meanwhile",
-        short: 1,
-        full: 3,
-        run: refused_twice,
-    },
-    Fault {
-        row: 17,
         promise: "standbys_with_workers_of_their_own_take_over_for_the_first_time_without_being_accepted",
         short: 2,
         full: 4,
@@ -99,24 +92,6 @@ fn whatever_until_past(server: &Cluster, used: &Report) -> Report {
 }
 
 const OFF: (&str, &str) = ("snowflake_pg.wal_mark", "off");
-
-fn refused_twice(rounds: usize) -> Evidence {
-    in_separate_rounds(rounds, |_| {
-        let node = || Cluster::builder().worker(1).own_clock().set(OFF.0, OFF.1);
-        let mut primary = start(node());
-        let mut ids = some_ids_without_errors(&primary);
-        let mut standby = node().standby_of(&primary);
-        ids.merge(ids_ahead(&primary));
-        primary.kill_all();
-        standby.promote();
-        assert_refused(&standby, "WAL");
-        reconfigure(&mut standby, &[("snowflake_pg.worker_id", "2")]);
-        ids.merge(ids_after_start_margin(&standby));
-        reconfigure(&mut standby, &[("snowflake_pg.worker_id", "1")]);
-        assert_refused(&standby, "WAL");
-        ids
-    })
-}
 
 /// What happens to a primary and its standby before the primary is lost. Returns what clients have received until then.
 type Story = fn(&mut Cluster, &mut Cluster) -> Report;

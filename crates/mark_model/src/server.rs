@@ -176,7 +176,7 @@ impl State {
             directory: directory.inode,
             worker: at.worker,
             layout: at.layout,
-            other: previous.filter(|record| !is_refused(record, &at)).map_or(0, |record| record.mark_of(1 - at.worker)),
+            other: previous.map_or(0, |record| record.mark_of(1 - at.worker)),
         });
         Life {
             number: self.lives,
@@ -348,14 +348,6 @@ impl State {
         self.end(server);
         self.servers[server].is_lowered = is_lowered;
     }
-}
-
-/// Whether this record is of a worker with which the server was refused since it was promoted.
-fn is_refused(record: &Record, at: &Server) -> bool {
-    let is_from_before = record.worker != at.worker && record.timeline < at.timeline;
-    is_from_before
-        && at.page.workers[usize::from(record.worker)] == InPage::Unknown
-        && at.page.layout == Some(at.layout)
 }
 
 /// The memory of a process that begins anew, and has waited for its clock already if it has.

@@ -114,8 +114,7 @@ impl OtherMarks {
         }
     }
 
-    /// Leaves a worker out.
-    pub fn remove(&mut self, worker: Worker) {
+    fn remove(&mut self, worker: Worker) {
         for entry in &mut self.listed {
             entry.take_if(|(listed, _)| *listed == worker);
         }

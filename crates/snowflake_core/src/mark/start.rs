@@ -181,7 +181,7 @@ impl<S: Storage> Mark<'_, S> {
         if mark <= layout.time_of(first) {
             return Err(Refusal::LeaseEnded.into());
         }
-        let others = record.map_or_else(OtherMarks::default, |record| self.others_after(&record, &identity));
+        let others = record.map_or_else(OtherMarks::default, |record| record.others_for(identity.worker));
         // A server that is promoted later must know that WAL does not have the mark. This server writes its record
         // first, without which it would take itself for such a server. Nothing is issued yet, so failures do not add
         // up.
@@ -210,18 +210,6 @@ impl<S: Storage> Mark<'_, S> {
         self.generator.start(first, now_tick);
         self.publish(first, now, mark);
         Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&identity.directory) })
-    }
-
-    /// The marks of other workers in the first record after this one.
-    fn others_after(&self, record: &Record, identity: &Identity) -> OtherMarks {
-        let (writer, mut others) = (&record.identity, record.others_for(identity.worker));
-        let is_from_before = writer.worker != identity.worker && writer.timeline < identity.timeline;
-        // This server was refused with that worker, whose mark is an old one. It must stay refused when it comes back.
-        // mutant: refused-worker-kept
-        if is_from_before && self.is_disowned_in_wal(writer.worker) {
-            others.remove(writer.worker);
-        }
-        others
     }
 
     /// Whether WAL says that a worker issues IDs without marks there. A page that is not ours says so, too: it has no
