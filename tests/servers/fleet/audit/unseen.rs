@@ -100,6 +100,7 @@ fn an_audit_takes_no_nonsense_for_an_answer() {
         ("layout", "'flat'"),
         ("reason", "'restart'"),
         ("state", "'stopped'"),
+        ("started", "'2026-01-01'::timestamptz + g * interval '1 s'"),
         ("begins_at", "'2026-01-01'::timestamptz + g * interval '1 s'"),
         ("issued_until", "'2026-01-01'::timestamptz + g * interval '1 s'"),
         ("reserved_until", "'2026-01-01'::timestamptz + g * interval '1 s'"),
