@@ -68,6 +68,8 @@ use snowflake_core::mark::record::Record;
 use snowflake_core::mark::state_file;
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// To be called by a test whose servers issue IDs twice on purpose: then the audit of their lives must find that.
 pub fn expect_duplicates() {
@@ -90,9 +92,11 @@ pub fn issued_at(id: i64) -> UnixMs {
     default_layout().issued_at(id.cast_unsigned())
 }
 
-/// The record in a state file.
+/// The record in a state file. A slow reader can find both slots in the middle of a write, one after the other.
 pub fn record_in(path: &Path) -> Record {
-    state_file::decode(&fs::read(path).expect("a state file")).expect("a whole record")
+    let read = || state_file::decode(&fs::read(path).expect("a state file"));
+    let again = |_| read().inspect_err(|_| sleep(Duration::from_millis(10))).ok();
+    (0..20).find_map(again).unwrap_or_else(|| read().expect("a whole record"))
 }
 
 /// The durable mark in a state file.
