@@ -79,8 +79,7 @@ impl StartReason {
         !matches!(self, Self::Restart | Self::Continued | Self::Leased)
     }
 
-    /// Whether the clock alone tells where to begin. Nothing is issued then until the clock has passed the floor, since
-    /// the mark may return.
+    /// Whether the clock alone tells where to begin. Such a server waits before its first ID, since the mark may return.
     pub fn relies_on_clock(self) -> bool {
         matches!(self, Self::Moved | Self::OtherWorker | Self::Missing)
     }
