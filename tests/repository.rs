@@ -4,6 +4,7 @@ mod bench_report;
 mod docs;
 mod itself;
 mod reference;
+mod release;
 mod rooms;
 mod setup;
 mod simulation;

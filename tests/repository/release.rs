@@ -1,0 +1,113 @@
+//! `make release-check`, before it builds anything: in a repository of its own, of the few files that it reads.
+
+use std::fs;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+use testbed::{project, test};
+
+const CHECK: &str = "tools/release_check";
+const RESULTS: &str = "docs/benchmarks/results.md";
+const TABLE: &str = "CONTRIBUTING.md";
+
+struct Repository(TempDir);
+
+impl Repository {
+    /// Ready for a tag, as far as its files tell.
+    fn new() -> Self {
+        let repository = Self(tempfile::tempdir().expect("a temporary directory"));
+        repository.write(CHECK, &fs::read_to_string(project().join(CHECK)).expect("the check"));
+        repository.write("snowflake_pg.control", "default_version = '0.2.0'\n");
+        repository.write("CHANGELOG.md", "# Changes\n\n## 0.2.0 (2026-12-24)\n");
+        repository.write("src/lib.rs", "// as it was measured\n");
+        repository.git("init --quiet");
+        repository.commit();
+        let measured = repository.git("rev-parse --short HEAD");
+        repository.write(RESULTS, &format!("- commit: {measured}\n"));
+        repository.write(TABLE, &format!("`make test-versions` has run all tests of commit {measured} on servers.\n"));
+        repository.commit();
+        repository
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("own folder");
+        fs::write(path, text).expect("own file");
+    }
+
+    fn git(&self, arguments: &str) -> String {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=test", "-c", "user.email=test@localhost"]).args(arguments.split(' '));
+        let output = git.current_dir(&self.0).output().expect("git");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text").trim().to_owned()
+    }
+
+    fn commit(&self) {
+        self.write(".gitignore", "target\n");
+        self.git("add --all");
+        self.git("commit --quiet --message change");
+    }
+
+    /// What the steps say that need no build.
+    fn check(&self) -> (bool, String) {
+        let mut check = Command::new("sh");
+        let Output { status, stdout, .. } =
+            check.args([CHECK, "tree", "names", "figures"]).current_dir(&self.0).output().expect("the check");
+        (status.success(), String::from_utf8(stdout).expect("text"))
+    }
+
+    fn refuses(&self, what: &str) {
+        let (passed, said) = self.check();
+        assert!(!passed && said.contains(what), "{what}: {said}");
+    }
+}
+
+#[test]
+fn a_commit_is_not_ready_for_a_tag_while_a_change_is_not_committed_or_a_field_is_empty() {
+    let repository = Repository::new();
+    let (passed, said) = repository.check();
+    assert!(passed, "{said}");
+
+    repository.write("new", "");
+    repository.refuses("?? new");
+    repository.write("debian/control.in", "Homepage: https://example.com/snowflake_pg\n");
+    repository.commit();
+    repository.refuses("debian/control.in:1:Homepage");
+    repository.git("rm --quiet debian/control.in");
+    repository.write("CHANGELOG.md", "# Changes\n\n## 0.2.0 (unreleased)\n");
+    repository.commit();
+    repository.refuses("CHANGELOG.md gives 0.2.0 no date");
+    repository.write("CHANGELOG.md", "# Changes\n\n## 0.2.0 (2026-12-24)\n");
+    repository.commit();
+    assert!(repository.check().0);
+    repository.git("tag v0.2.0");
+    // A step that has passed for a commit is not done again.
+    repository.write("other", "");
+    repository.commit();
+    repository.refuses("there is a tag v0.2.0");
+}
+
+#[test]
+fn a_commit_is_not_ready_for_a_tag_while_its_figures_are_of_other_code() {
+    let repository = Repository::new();
+    let of = |name| fs::read_to_string(repository.0.path().join(name)).expect("a file");
+    let (results, table) = (of(RESULTS), of(TABLE));
+    repository.write("src/lib.rs", "// faster\n");
+    repository.commit();
+    let now = repository.git("rev-parse --short HEAD");
+    repository.refuses("docs/benchmarks/results.md has figures of");
+    repository.write(RESULTS, &format!("- commit: {now}\n"));
+    repository.commit();
+    repository.refuses("CONTRIBUTING.md has figures of");
+    let old = table.split(' ').nth(8).expect("a commit").to_owned();
+    repository.write(TABLE, &table.replace(&old, &now));
+    repository.commit();
+    assert!(repository.check().0);
+
+    repository.write(RESULTS, "no commit\n");
+    repository.commit();
+    repository.refuses("does not say which commit");
+    repository.write(RESULTS, &results.replace(&old, "0123456789abcdef"));
+    repository.commit();
+    repository.refuses("is not a commit before this one");
+}
