@@ -35,6 +35,8 @@ fn a_server_that_has_noticed_a_clone_is_refused_after_a_boot_and_without_a_devic
     for machine in [Some(MACHINE), Some(CLONE), Some(rebooted), None] {
         let decided = decided_on(machine, Some(MACHINE.cloned()), |_| {});
         assert_eq!(decided, Err(MarkConflict::OtherGeneration), "{machine:?}");
+        let moved = decided_on(machine, Some(MACHINE.cloned()), |identity| identity.directory.number += 1);
+        assert_eq!(moved, Err(MarkConflict::OtherGeneration), "its state directory was moved: {machine:?}");
         let other_worker = |identity: &mut Identity| identity.worker += 1;
         assert_eq!(decided_on(machine, Some(MACHINE.cloned()), other_worker), Ok(StartReason::WalMark));
     }
