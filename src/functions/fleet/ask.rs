@@ -277,7 +277,7 @@ fn identifier(text: &str) -> Option<u64> {
 
 fn lives_of(remote: &mut Remote) -> Result<Vec<Life>, Failure> {
     let schema = schema(remote, LIVES)?;
-    let times = ["started", "begins_at", "issued_until", "reserved_until", "found_until", "logged_until"]
+    let times = ["started", "begins_at", "issued_until", "reserved_until", "ended", "found_until", "logged_until"]
         .map(|time| format!("(EXTRACT(epoch FROM l.{time}) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS {time}"));
     let lives = format!(
         "SELECT l.life, l.server, l.system_identifier, l.is_own::pg_catalog.int4 AS is_own, l.number, l.timeline,
@@ -314,6 +314,7 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
         issued: number(c"issued_until")?,
         reserved: number(c"reserved_until")?,
         state: State::of(&text(c"state")?),
+        ended: number(c"ended").unwrap_or(0),
         found: number(c"found_until").unwrap_or(0),
         logged: number(c"logged_until").unwrap_or(0),
         follows: random(c"follows").unwrap_or(0),

@@ -95,6 +95,11 @@ fn a_fleet_in_which_nothing_has_repeated_is_told_so() {
 
 /// Accepts the mark of a copy, and has both issue IDs, some of which are the same.
 fn issue_beside_each_other(original: &Cluster, copy: &Cluster) {
+    issue_until(original, copy, || {});
+}
+
+/// The same until both are busy and something has happened. Returns the IDs that both have issued.
+fn issue_until(original: &Cluster, copy: &Cluster, happens: impl FnOnce()) -> Vec<i64> {
     copy.connect().batch_execute("SELECT snowflake_accept_mark()").expect("a mark");
     let mut all = ids(copy);
     let (_, highest) = all.range().expect("IDs");
@@ -102,9 +107,13 @@ fn issue_beside_each_other(original: &Cluster, copy: &Cluster) {
     let loads = [original, copy].map(|server| Load::start(server, 2, IDS));
     loads.iter().for_each(Load::wait_for_ids);
     std::thread::sleep(std::time::Duration::from_millis(500));
+    happens();
     loads.into_iter().for_each(|load| all.merge(load.finish()));
     assert!(all.duplicates() > 0, "the test shows nothing");
     expect_duplicates();
+    let mut ids: Vec<_> = all.received().collect();
+    ids.sort_unstable();
+    ids.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
 }
 
 /// A copy with the worker of its original, which somebody has accepted.
@@ -117,6 +126,24 @@ fn the_audit_finds_a_copy_that_has_issued_the_same_ids_as_its_original() {
     let (results, details) = audit(&original, &[&copy]);
     assert_eq!(results[..2], ["overlap", "overlap"], "{details}");
     assert!(details.contains("life"), "{details}");
+}
+
+/// Also if one of the two has crashed, and does not know what it has issued last.
+#[test]
+fn the_ids_that_an_overlap_names_are_all_that_are_there_twice() {
+    let original = start(member(7));
+    let mut copy = Cluster::builder().backup_of(&original);
+    copy.start();
+    let twice = issue_until(&original, &copy, || copy.kill_backend());
+    let (results, details) = audit(&original, &[&copy]);
+    assert_eq!(results[0], "overlap", "{details}");
+    let named = details.lines().filter_map(|detail| {
+        let (lowest, highest) = detail.rsplit_once(": IDs of this worker from ")?.1.split_once(" to ")?;
+        Some(lowest.parse::<i64>().expect(detail)..=highest.parse::<i64>().expect(detail))
+    });
+    let named: Vec<_> = named.collect();
+    let missed = twice.iter().filter(|&id| !named.iter().any(|ids| ids.contains(id))).count();
+    assert_eq!(missed, 0, "of {} IDs: {details}", twice.len());
 }
 
 #[test]

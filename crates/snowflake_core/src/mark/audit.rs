@@ -40,6 +40,8 @@ pub struct Life {
     pub reserved: UnixMs,
     /// How it ended.
     pub state: State,
+    /// What its clock showed then; 0 if it has not ended, or by a crash.
+    pub ended: UnixMs,
     /// The highest mark of its worker that its server found at its start; 0 if none.
     pub found: UnixMs,
     /// The highest mark that it wrote to WAL; 0 if none.
@@ -66,6 +68,7 @@ impl Life {
             issued: life.issued,
             reserved: life.mark,
             state: State::of(word),
+            ended: life.ended_at,
             found: life.found,
             logged: life.logged,
             follows: life.follows,
@@ -290,7 +293,8 @@ fn overlaps_of(lives: &[&(usize, Life)], most: usize) -> Vec<Finding> {
             let certain = one.1.issued.min(other.1.issued);
             // mutant: audit-started
             let is_certain = both_run < certain;
-            let (begins, until) = if is_certain { (both_run, certain) } else { (begins, until) };
+            // What is there twice for certain is not all: a life that crashed has issued more than its server knows.
+            let begins = if is_certain { both_run } else { begins };
             let [one, other] = [one, other].map(|life| Box::new((*life).clone()));
             found.push(Finding::Overlap { one, other, begins, until, is_certain });
         }

@@ -104,6 +104,7 @@ fn an_audit_takes_no_nonsense_for_an_answer() {
         ("begins_at", "'2026-01-01'::timestamptz + g * interval '1 s'"),
         ("issued_until", "'2026-01-01'::timestamptz + g * interval '1 s'"),
         ("reserved_until", "'2026-01-01'::timestamptz + g * interval '1 s'"),
+        ("ended", "NULL::timestamptz"),
         ("found_until", "NULL::timestamptz"),
         ("logged_until", "NULL::timestamptz"),
         ("follows", "NULL::text"),

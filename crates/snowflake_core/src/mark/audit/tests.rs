@@ -16,6 +16,7 @@ fn life(server: char, number: u64, begins: UnixMs, until: UnixMs) -> Life {
         issued: until,
         reserved: until,
         state: State::Ended,
+        ended: 0,
         found: 0,
         logged: 0,
         follows: 0,
@@ -62,6 +63,21 @@ fn what_was_only_reserved_may_overlap() {
     let [Finding::Overlap { begins: 16, until: 20, is_certain: false, .. }] = audit(&fleet)[..] else {
         panic!("{:?}", audit(&fleet));
     };
+}
+
+/// A server that is killed does not know what it has issued since it wrote its mark.
+#[test]
+fn the_span_of_a_certain_overlap_has_all_that_can_be_there_twice() {
+    let span = |fleet: &[Told]| match audit(fleet)[0] {
+        Finding::Overlap { begins, until, is_certain: true, .. } => (begins, until),
+        ref other => panic!("{other:?}"),
+    };
+    let crashed = Life { state: State::Crashed, issued: 18, ..life('a', 1, 10, 20) };
+    assert_eq!(span(&[told(vec![crashed]), told(vec![life('b', 2, 15, 30)])]), (15, 20));
+    let jumped = |until| told(vec![Life { issued: 18, ..life('a', 1, 10, until) }]);
+    assert_eq!(span(&[jumped(40), jumped(30)]), (10, 30), "one life");
+    let copy = Life { is_own: false, state: State::Unknown, issued: 25, ..life('a', 1, 10, 30) };
+    assert_eq!(span(&[told(vec![life('a', 1, 10, 20)]), told(vec![copy, life('b', 2, 40, 50)])]), (10, 30));
 }
 
 #[test]
@@ -220,6 +236,28 @@ fn a_life_that_two_servers_tell_as_their_own_in_two_ways_has_run_twice() {
     let [Finding::Overlap { until: 50, is_certain: false, .. }] = audit(&has_crashed)[..] else {
         panic!("{:?}", audit(&has_crashed));
     };
+}
+
+/// Both have issued IDs of the tick in which they were cloned, and none after that.
+#[test]
+fn clones_that_were_stopped_in_the_same_tick_of_one_life_have_run_it_twice() {
+    let stopped = |ended| told(vec![Life { ended, ..life('a', 1, 10, 20) }]);
+    assert_eq!(kinds(&[stopped(30), stopped(31)]), ["Overlap"]);
+    assert_eq!(kinds(&[stopped(30), stopped(30)]), ["Apart"], "it is listed twice");
+}
+
+/// They were killed before one of them wrote a further mark. One got another worker afterwards.
+#[test]
+fn clones_that_have_crashed_with_the_same_mark_may_have_run_their_life_twice() {
+    let fork = |state, numbers: [u64; 2]| {
+        kinds(&numbers.map(|number| {
+            let next = Life { nth: 2, worker: number, follows: 1, ..life('a', number, 40, 50) };
+            told(vec![Life { state, ..life('a', 1, 10, 20) }, next])
+        }))
+    };
+    assert_eq!(fork(State::Crashed, [6, 7]), ["Apart", "Apart", "Overlap"]);
+    assert_eq!(fork(State::Crashed, [6, 6]), ["Apart", "Apart"], "it is listed twice");
+    assert_eq!(fork(State::Ended, [6, 7]), ["Apart"; 3], "the volume of a stopped server was cloned");
 }
 
 #[test]

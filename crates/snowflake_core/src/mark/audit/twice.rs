@@ -1,6 +1,7 @@
 //! Lives that were told in two ways: each of these has run twice.
 
 use super::{Finding, Life, State, Told, all_told};
+use crate::UnixMs;
 use std::collections::BTreeMap;
 
 /// Servers that run one life beside each other.
@@ -22,8 +23,9 @@ pub fn continued_twice(fleet: &[Told], known: &[(usize, Life)]) -> Vec<Finding> 
         let own = known.iter().find(is_of)?;
         let is_ended = own.1.is_own && matches!(own.1.state, State::Ended | State::Crashed);
         (is_ended && copy.issued > own.1.reserved).then(|| Finding::Overlap {
-            begins: own.1.reserved,
-            until: copy.issued,
+            // When it was cloned, nobody knows.
+            begins: own.1.begins,
+            until: copy.reserved,
             is_certain: true,
             one: Box::new(own.clone()),
             other: Box::new((at, copy.clone())),
@@ -47,11 +49,12 @@ pub fn told_differently(fleet: &[Told]) -> Vec<Finding> {
             // One server that is listed twice can end a life between its answers.
             (State::Running, _) => (true, one.reserved <= life.reserved),
             (_, State::Running) => (true, false),
+            // A planned stop says when it was. Of two clones that have crashed, their next lives tell.
             // mutant: audit-told-twice
-            _ => ((one.state, one.reserved) != (life.state, life.reserved), false),
+            _ => (told_of(one) != told_of(life) || has_crashed && have_parted(fleet, [earlier, at], life), false),
         };
         let is_certain = !has_crashed && !may_be_one && begins < issued;
-        let until = if is_certain { issued } else { one.reserved.min(life.reserved) };
+        let until = one.reserved.min(life.reserved);
         // A life that has just begun can count as one that does not run yet.
         if is_told_twice && begins < until {
             let [one, other] = [(earlier, one), (at, life)].map(|(at, life)| Box::new((at, life.clone())));
@@ -59,4 +62,17 @@ pub fn told_differently(fleet: &[Told]) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// What the server of a life that has ended always tells of it.
+fn told_of(life: &Life) -> (State, UnixMs, UnixMs) {
+    (life.state, life.reserved, life.ended)
+}
+
+/// Whether these two servers have each begun another life after this one.
+fn have_parted(fleet: &[Told], servers: [usize; 2], life: &Life) -> bool {
+    let is_next = |next: &&Life| next.is_own && (next.server, next.nth) == (life.server, life.nth + 1);
+    let next = |at: usize| fleet[at].as_ref().ok()?.lives.iter().find(is_next).map(|next| next.number);
+    // mutant: audit-parted
+    matches!(servers.map(next), [Some(one), Some(other)] if one != other)
 }
