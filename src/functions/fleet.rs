@@ -83,6 +83,11 @@ fn read_conninfo(conninfo: &Array<'_, &[u8]>) -> Fleet {
     if needs_password && let Some(at) = targets.iter().position(|target| !target.has_password()) {
         raise(password_required(at + 1));
     }
+    let mut refused = (1..).zip(&targets).filter_map(|(nth, target)| Some((nth, target.for_superusers()?)));
+    // mutant: fleet-debugging
+    if needs_password && let Some((nth, parameter)) = refused.next() {
+        raise(for_superusers(nth, parameter));
+    }
     Fleet { targets, needs_password }
 }
 
@@ -117,6 +122,12 @@ fn password_required(nth: usize) -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_S_R_E_PROHIBITED_SQL_STATEMENT_ATTEMPTED, "password is required")
         .set_detail("Non-superusers must provide a password in the connection string.")
         .set_hint(format!("Add a password to connection string {nth}, or call the function as a superuser."))
+}
+
+fn for_superusers(nth: usize, parameter: &str) -> ErrorReport {
+    let code = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
+    error_report(code, format!("connection parameter \"{parameter}\" is for superusers"))
+        .set_hint(format!("Remove it from connection string {nth}, or call the function as a superuser."))
 }
 
 /// What this server says about itself.

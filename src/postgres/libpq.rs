@@ -63,6 +63,13 @@ pub fn has_secret(conninfo: &CStr) -> bool {
     assignments(conninfo).is_some_and(|all| all.iter().any(|assignment| assignment.is_secret))
 }
 
+/// The name of a parameter in a connection string by which libpq could write a file. Some of those that it has for debugging
+/// do, as does `sslkeylogfile` of libpq 18. A file that `servicefile` of libpq 19 names can have them, too.
+pub fn may_write(conninfo: &CStr) -> Option<String> {
+    let mut names = assignments(conninfo)?.into_iter().filter(|assignment| assignment.may_write);
+    names.next().map(|assignment| assignment.parameter.0)
+}
+
 fn assignments(conninfo: &CStr) -> Option<Vec<Assignment>> {
     // SAFETY: takes a C string, asks for no message, and gives a list or null, which nothing else uses.
     unsafe { consume(pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut())) }
@@ -72,6 +79,7 @@ fn assignments(conninfo: &CStr) -> Option<Vec<Assignment>> {
 struct Assignment {
     parameter: Parameter,
     is_secret: bool,
+    may_write: bool,
 }
 
 /// Frees a list, and gives its parameters that have a value; `None` if it is null.
@@ -92,8 +100,9 @@ unsafe fn consume(options: *mut PQconninfoOption) -> Option<Vec<Assignment>> {
         }
         let value = text(option.val);
         if !value.is_empty() {
-            let is_secret = text(option.dispchar).starts_with('*');
-            parameters.push(Assignment { parameter: (text(option.keyword), value), is_secret });
+            let (name, shown) = (text(option.keyword), text(option.dispchar));
+            let (is_secret, may_write) = (shown.starts_with('*'), shown.starts_with('D') || name == "servicefile");
+            parameters.push(Assignment { parameter: (name, value), is_secret, may_write });
         }
     }
     // SAFETY: frees the whole list, of which nothing is used any more.

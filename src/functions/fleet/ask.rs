@@ -54,6 +54,8 @@ const SEES: &CStr = c"SELECT pg_catalog.count(*) AS sessions FROM pg_catalog.pg_
 pub struct Target {
     /// `None` if the connection string is invalid.
     parameters: Option<Vec<Parameter>>,
+    /// The name of a parameter that only superusers may give.
+    for_superusers: Option<String>,
 }
 
 /// What a server has said about itself.
@@ -69,8 +71,9 @@ pub struct Account {
 impl Target {
     /// The server of a connection string.
     pub fn new(conninfo: &str) -> Self {
-        let parameters = CString::new(conninfo).ok().and_then(|text| libpq::parse(&text));
-        Self { parameters: parameters.filter(|parameters| has_address(parameters)) }
+        let text = CString::new(conninfo).ok();
+        let parameters = text.as_deref().and_then(libpq::parse).filter(|parameters| has_address(parameters));
+        Self { parameters, for_superusers: text.as_deref().and_then(libpq::may_write) }
     }
 
     fn value(&self, name: &str) -> Option<&str> {
@@ -81,6 +84,11 @@ impl Target {
     /// Whether the connection string has a password.
     pub fn has_password(&self) -> bool {
         self.value("password").is_some()
+    }
+
+    /// The name of a parameter that only superusers may give: libpq could write a file as this server's user.
+    pub fn for_superusers(&self) -> Option<&str> {
+        self.for_superusers.as_deref()
     }
 
     /// The host and the port, or the service, as the connection string has them; `None` if it has none of them. Never

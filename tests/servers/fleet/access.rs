@@ -86,6 +86,26 @@ fn who_is_no_superuser_must_give_a_password_before_anything_is_connected() {
     assert_eq!(problems(&mut one.connect(), &[conninfo(&two)]), ["", ""], "a superuser need not");
 }
 
+/// libpq 18 writes the keys of a connection to a file that its parameters name, and libpq 19 can find the name in any file.
+/// Before, it has another parameter for debugging.
+#[test]
+fn what_libpq_has_for_debugging_is_for_superusers() {
+    let (one, two) = (start(member(1)), guarded(2));
+    let keys = two.host().join("keys");
+    let mut client = as_app(&one);
+    let debugging = |parameter: &str| format!("{} {parameter}", as_monitor(&two, SECRET));
+    let refused = error(&mut client, &query(&debugging("replication=database")));
+    let message = "connection parameter \"replication\" is for superusers";
+    assert_eq!((refused.code().code(), refused.message()), ("42501", message));
+    // What libpq does not know is no connection string.
+    for parameter in ["sslkeylogfile", "servicefile"] {
+        let refused = error(&mut client, &query(&debugging(&format!("{parameter}={}", keys.display()))));
+        assert!(["42501", REQUIRED.0].contains(&refused.code().code()), "{refused:?}");
+    }
+    assert!(!keys.exists() && !two.log().contains("user=monitor"), "{}", two.log());
+    problems(&mut one.connect(), &[debugging("replication=database")]);
+}
+
 #[test]
 fn a_password_that_the_server_does_not_ask_for_is_none() {
     let (one, two) = (start(member(1)), guarded(1));
