@@ -5,9 +5,9 @@ use mark_model::replay::{Findings, Touch, collect, replay};
 use mark_model::rules::Rule;
 use mark_model::world::World;
 use snowflake_core::mark::audit::{Finding, Known, Life, Told, audit};
-use snowflake_core::mark::lives;
+use snowflake_core::mark::lives::{self, End};
 use snowflake_core::mark::trace::file;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use testbed::Traces;
 
@@ -56,12 +56,24 @@ pub fn check(traces: &Traces) -> Result<(), String> {
 /// if one has used all that it had reserved.
 fn audit_lives(traces: &Traces, touch: Touch) -> Result<u64, String> {
     let mut clusters: BTreeMap<u64, Vec<Told>> = BTreeMap::new();
-    for bytes in traces.files() {
-        let bytes = bytes.as_slice();
-        let Some((server, _)) = file::read_header(bytes) else { continue };
+    let read = |bytes: &Vec<u8>| {
+        let (server, _) = file::read_header(bytes)?;
+        Some((server, lives::read(bytes.get(lives::BEGIN..).unwrap_or_default())))
+    };
+    let files: Vec<_> = traces.files().iter().filter_map(read).collect();
+    // A file that was taken when its server was killed lacks what the next start has found.
+    let crashed: BTreeSet<_> = files
+        .iter()
+        .flat_map(|(server, lives)| lives.iter().filter(move |life| life.server == *server && life.end == End::Crash))
+        .map(|life| (life.server, life.number))
+        .collect();
+    for (server, lives) in files {
         let mut found: BTreeMap<u64, Vec<Life>> = BTreeMap::new();
-        for life in lives::read(bytes.get(lives::BEGIN..).unwrap_or_default()) {
+        for life in lives {
             let is_own = life.server == server;
+            if is_own && life.end == End::Open && crashed.contains(&(server, life.number)) {
+                continue;
+            }
             let of_cluster = found.entry(life.system_identifier).or_default();
             of_cluster.push(Life::new(&life, is_own, life.state(is_own, false)));
         }
