@@ -6,8 +6,7 @@ COMMENT ON FUNCTION snowflake_get_status() IS
     'not to be called: use the view snowflake_status';
 
 CREATE VIEW snowflake_status AS
-    SELECT status.*, (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg') AS extension_version
-    FROM snowflake_get_status() AS status(
+    SELECT * FROM snowflake_get_status() AS status(
         state text, problem text, problem_sqlstate text,
         worker_id integer, worker_id_source text, datacenter_id integer, layout text, usable_until timestamptz,
         max_ids_per_second bigint,
@@ -20,7 +19,7 @@ CREATE VIEW snowflake_status AS
         history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
         waits bigint, wait_time interval, mark_extensions bigint, mark_wait_time interval,
         refusals bigint, last_refusal text, last_refusal_sqlstate text, last_refusal_at timestamptz,
-        library_version text);
+        library_version text, extension_version text);
 GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
     'one row about this server: its state, settings in force, durable mark, and counters';

@@ -29,6 +29,7 @@ fn snowflake_get_status() -> Row {
         ("problem_sqlstate", problem_sqlstate),
         ("problem", problem),
         ("library_version", column(env!("CARGO_PKG_VERSION"))),
+        ("extension_version", column(extension_version())),
     ];
     if preload::is_done() {
         columns.extend(of_generator());
@@ -36,6 +37,12 @@ fn snowflake_get_status() -> Row {
         warn_in_create_extension();
     }
     Row::new(columns)
+}
+
+/// The version of the extension in this database. Here and not in the view, which so grows at its end: `CREATE OR REPLACE
+/// VIEW` takes no other new column.
+fn extension_version() -> Option<String> {
+    Spi::get_one("SELECT extversion::text FROM pg_catalog.pg_extension WHERE extname = 'snowflake_pg'").ok().flatten()
 }
 
 /// The columns that only a preloading server has.
