@@ -183,6 +183,19 @@ suite/mutants: setup
 	@echo "==> Removing one check after the other, and looking which test notices"
 	@$(example) mutants $(MUTANTS)
 
+# The development builds: they are ready sooner. Both take the same dependencies from one directory.
+## an upgrade to a next version, which is made of this tree (a minute, and building twice)
+suite/next: next_build = $(cargo_extension) build $(ignoring) --features pg$(pg_major) --target-dir $(CURDIR)/target/next/build
+suite/next: setup
+	@tools/setup servers
+	@echo "==> Building this version, and a next one of a copy of this tree"
+	$(next_build)
+	cp target/next/build/debug/libsnowflake_pg.so target/next/this.so
+	@tools/next_version
+	cd target/next/tree && $(next_build)
+	@echo "==> Upgrading a server with data"
+	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/next/this.so $(servers) extension::next --include-ignored
+
 ## packages on a copy of this machine (a minute, and building; root)
 suite/packages: deb dist
 	@tools/setup servers package-tests monitoring

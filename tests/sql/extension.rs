@@ -4,6 +4,8 @@
 //! it.
 
 mod columns;
+mod next;
+mod released;
 
 use std::fs;
 use testbed::postgres::Client;

@@ -42,6 +42,7 @@ pub struct Builder {
     own_clock: bool,
     faulty_disk: bool,
     old: bool,
+    own_installation: bool,
     with_defaults: bool,
     pub(crate) checksums: bool,
 }
@@ -115,6 +116,12 @@ impl Builder {
         self.checksums()
     }
 
+    /// An installation of its own, in which [`Cluster::install`] replaces the extension.
+    pub fn own_installation(mut self) -> Self {
+        self.own_installation = true;
+        self
+    }
+
     /// Makes a server, and starts it.
     pub fn start(self) -> Cluster {
         let mut cluster = self.create();
@@ -131,7 +138,11 @@ impl Builder {
 
     /// A server without a data directory.
     pub(crate) fn empty(&self) -> Cluster {
-        let installation = if self.old { Installation::old() } else { Installation::shared() };
+        let installation = match (self.old, self.own_installation) {
+            (true, _) => Installation::old(),
+            (false, true) => Installation::own(),
+            (false, false) => Installation::shared(),
+        };
         let directory = Scratch::new("snowflake-");
         give_away(directory.path());
         let data = directory.path().join("data");

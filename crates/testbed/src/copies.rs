@@ -6,6 +6,7 @@ use crate::query::value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -69,6 +70,13 @@ impl Builder {
 }
 
 impl Cluster {
+    /// Replaces the extension's files under a server with an installation of its own, which may run: what the upgrade of
+    /// a package does.
+    pub fn install(&self, sources: &Path, library: &Path) {
+        assert!(Arc::strong_count(&self.installation) == 1, "others have this installation");
+        self.installation.install(sources, library);
+    }
+
     /// Fills the data directory, which is empty or missing, from a running server.
     fn back_up(&self, source: &Cluster) {
         let mut backup = self.command("pg_basebackup");

@@ -19,6 +19,7 @@ pub struct Installation {
     scripts: PathBuf,
     version: String,
     copied_from: PathBuf,
+    pg_config: PathBuf,
 }
 
 /// Which PostgreSQL, and the extension that was built for it.
@@ -27,12 +28,22 @@ struct Source {
     extension: PathBuf,
 }
 
+impl Source {
+    fn chosen() -> Self {
+        Self { pg_config: chosen_pg_config(), extension: library() }
+    }
+}
+
 impl Installation {
     /// The installation that the servers of this process share.
     pub fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Installation>> = Mutex::new(Weak::new());
-        let source = || Source { pg_config: chosen_pg_config(), extension: library() };
-        Self::once(&SHARED, source)
+        Self::once(&SHARED, Source::chosen)
+    }
+
+    /// An installation for one server alone, whose extension can be replaced: see [`install`](Self::install).
+    pub(crate) fn own() -> Arc<Self> {
+        Arc::new(Self::new(&Source::chosen()))
     }
 
     /// The installation of servers that are to be upgraded: the PostgreSQL that `SNOWFLAKE_PG_OLD_CONFIG` names, with
@@ -75,13 +86,21 @@ impl Installation {
         let our_sharedir = inside(&sharedir);
         link_entries(&sharedir, &our_sharedir, "extension");
         link_entries(&sharedir.join("extension"), &our_sharedir.join("extension"), "snowflake_pg");
-        let mut make = make_install(&sources(), root.path());
-        make.env("PG_CONFIG", &source.pg_config).arg(format!("library={}", source.extension.display()));
+        let version = answer(&source.pg_config, "--version").display().to_string();
+        let scripts = our_sharedir.join("extension");
+        let pg_config = source.pg_config.clone();
+        let new = Self { bindir: our_bindir, scripts, version, copied_from: bindir, pg_config, root };
+        new.install(&sources(), &source.extension);
+        new
+    }
+
+    /// Replaces the extension's files by those of these sources and this library, by `make install`.
+    pub(crate) fn install(&self, sources: &Path, library: &Path) {
+        let mut make = make_install(sources, self.root.path());
+        make.env("PG_CONFIG", &self.pg_config).arg(format!("library={}", library.display()));
         let output = make.output().expect("make");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-        let version = answer(&source.pg_config, "--version").display().to_string();
-        Self { bindir: our_bindir, scripts: our_sharedir.join("extension"), version, copied_from: bindir, root }
     }
 
     /// Which PostgreSQL it is, as pg_config says.

@@ -1,0 +1,110 @@
+//! What was released stays as it was. A database that has an older version gets exactly what its upgrade scripts say, so a
+//! script that changed after its release would make two databases of one version differ.
+//!
+//! `released` keeps each script of a release, and its checksum: CONTRIBUTING.md says how they get there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use testbed::{Installation, project, test};
+
+const SUMS: &str = "SHA256SUMS";
+
+/// The scripts of extensions in a directory, by their names: those with a version.
+fn scripts(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").file_name());
+    let names = entries.map(|name| name.into_string().expect("a name"));
+    let mut names: Vec<_> = names.filter(|name| name.starts_with("snowflake_") && name.contains("--")).collect();
+    names.sort_unstable();
+    names
+}
+
+/// What is wrong with scripts that are kept, and with those of this tree, of which none may differ from one that is kept.
+fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
+    let sums = fs::read_to_string(kept.join(SUMS)).expect("checksums");
+    let mut listed: Vec<_> = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1.to_owned())).collect();
+    listed.sort_unstable();
+    let mut wrong = Vec::new();
+    if scripts(kept) != listed {
+        wrong.push(format!("{SUMS} lists {listed:?}, and {:?} are kept", scripts(kept)));
+    }
+    let check = Command::new("sha256sum").args(["--check", "--strict", "--quiet", SUMS]).current_dir(kept).output();
+    let check = check.expect("sha256sum");
+    if !sums.is_empty() && !check.status.success() {
+        wrong.push(String::from_utf8(check.stdout).expect("text"));
+    }
+    let present = scripts(installed);
+    let whole =
+        listed.iter().filter_map(|name| name.strip_suffix(".sql")).filter(|name| name.matches("--").count() == 1);
+    // The plans of snowflake_adopt keep nothing: docs/operations.md says to create it anew.
+    for older in whole.filter(|name| !name.ends_with(env!("CARGO_PKG_VERSION")) && !name.starts_with("snowflake_adopt"))
+    {
+        if !present.iter().any(|name| name.starts_with(&format!("{older}--"))) {
+            wrong.push(format!("{older} was released, and there is no upgrade script from it"));
+        }
+    }
+    for name in present.iter().filter(|name| listed.contains(name)) {
+        if fs::read(kept.join(name)).ok() != fs::read(installed.join(name)).ok() {
+            wrong.push(format!("{name} was released, and has changed: raise the version, and write an upgrade script"));
+        }
+    }
+    wrong
+}
+
+fn kept() -> PathBuf {
+    project().join("tests/sql/extension/released")
+}
+
+#[test]
+fn no_script_of_a_released_version_changes() {
+    assert_eq!(wrong(&kept(), Installation::shared().scripts()), [""; 0]);
+}
+
+/// As nothing may have been released yet: with the scripts of this tree, which the maintainer's commands release.
+#[test]
+fn a_released_script_that_is_changed_is_noticed_here_and_where_it_is_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [kept, installed] = ["kept", "installed"].map(|name| directory.path().join(name));
+    let shared = Installation::shared();
+    for copy in [&kept, &installed] {
+        fs::create_dir(copy).expect("own directory");
+        for name in scripts(shared.scripts()).iter().filter(|name| name.contains(env!("CARGO_PKG_VERSION"))) {
+            fs::copy(shared.scripts().join(name), copy.join(name)).expect("a copy");
+        }
+    }
+    let names = scripts(&kept);
+    assert!(names.len() > 1, "{names:?}");
+    let freeze = format!("sha256sum {} >>{SUMS}", names.join(" "));
+    assert!(Command::new("sh").args(["-c", &freeze]).current_dir(&kept).status().expect("sh").success());
+    assert_eq!(wrong(&kept, &installed), [""; 0]);
+
+    for name in &names {
+        let script = fs::read_to_string(installed.join(name)).expect("a script");
+        let changed = script.replacen("IS", "IS ", 1);
+        assert_ne!(script, changed, "{name}");
+        fs::write(installed.join(name), &changed).expect("own file");
+        let said = wrong(&kept, &installed);
+        assert!(said.len() == 1 && said[0].starts_with(&format!("{name} was released, and has changed")), "{said:?}");
+        // Nor is it enough to change what is kept.
+        fs::write(kept.join(name), &changed).expect("own file");
+        let said = wrong(&kept, &installed);
+        assert_eq!(said, [format!("{name}: FAILED\n")]);
+        for directory in [&kept, &installed] {
+            fs::write(directory.join(name), &script).expect("own file");
+        }
+        // Or to forget it.
+        fs::remove_file(kept.join(name)).expect("own file");
+        assert!(wrong(&kept, &installed).len() > 1, "{name} is not missed");
+        fs::write(kept.join(name), &script).expect("own file");
+    }
+    assert_eq!(wrong(&kept, &installed), [""; 0]);
+
+    // Of an older version, there is a way to this one.
+    fs::write(kept.join("snowflake_pg--0.0.1.sql"), "").expect("own file");
+    let freeze = format!("sha256sum snowflake_pg--0.0.1.sql >>{SUMS}");
+    assert!(Command::new("sh").args(["-c", &freeze]).current_dir(&kept).status().expect("sh").success());
+    let said = wrong(&kept, &installed);
+    assert_eq!(said, ["snowflake_pg--0.0.1 was released, and there is no upgrade script from it"]);
+    fs::write(installed.join("snowflake_pg--0.0.1--0.2.0.sql"), "").expect("own file");
+    assert_eq!(wrong(&kept, &installed), [""; 0]);
+}
