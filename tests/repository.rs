@@ -1,5 +1,6 @@
 //! What the repository says of itself: documents, the rooms of the house, commands, versions, and these tests.
 
+mod agents;
 mod bench_report;
 mod docs;
 mod itself;

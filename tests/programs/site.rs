@@ -66,6 +66,21 @@ fn every_link_in_the_site_leads_to_a_page_and_nothing_is_fetched_from_elsewhere(
     }
 }
 
+/// As llmstxt.org wants it: at the root, with links to pages as they were written, which link to each other.
+#[test]
+fn the_site_has_an_llms_txt_whose_pages_are_there_as_they_were_written() {
+    let output = build(&project());
+    assert!(output.status.success(), "{output:?}");
+    let site = project().join("target/site");
+    let text = fs::read_to_string(site.join("llms.txt")).expect("a list of pages");
+    let pages: Vec<_> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert!(pages.len() > 30, "{pages:?}");
+    for page in pages {
+        let written = fs::read(site.join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(!page.ends_with(".md") || written == fs::read(project().join(page)).expect("a page"), "{page}");
+    }
+}
+
 #[test]
 fn a_document_that_the_summary_lacks_makes_no_site() {
     let copy = tempfile::tempdir().expect("a directory");

@@ -138,6 +138,19 @@ fn the_sql_of_the_document_on_hosted_databases_runs_without_the_extension() {
     assert_eq!(run(&cluster, include_str!("../../docs/hosted.md")), 2);
 }
 
+/// On a server with the extension, and then on one without.
+#[test]
+fn the_sql_of_the_skill_for_agents_runs_and_prints_what_it_shows() {
+    let skill = fs::read_to_string(project().join("skills/snowflake-pg/SKILL.md")).expect("a skill");
+    let (extension, hosted) = skill.split_once("\n## On a hosted database\n").expect("two parts");
+    let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
+    assert_eq!(run(&cluster, extension), 2);
+    let script = cluster.extension_scripts().join("snowflake_hosted.sql");
+    let hosted = hosted.replace("\\i snowflake_hosted.sql", &format!("\\i '{}'", script.display()));
+    assert!(hosted.contains(&*script.to_string_lossy()), "{hosted}");
+    assert_eq!(run(&Cluster::builder().start(), &hosted), 1);
+}
+
 /// A fleet as in the document: two servers with the same worker, one without preload, and one that does not answer.
 #[test]
 fn the_sql_of_the_document_on_workers_finds_what_it_shows_in_a_fleet() {
@@ -170,7 +183,7 @@ fn the_sql_of_the_document_on_workers_finds_what_it_shows_in_a_fleet() {
 
 /// The documents, with their text.
 fn documents() -> Vec<(PathBuf, String)> {
-    let directories = ["", "docs", "docs/benchmarks"].map(|directory| project().join(directory));
+    let directories = ["", "docs", "docs/benchmarks", "skills/snowflake-pg"].map(|directory| project().join(directory));
     let entries = directories.iter().flat_map(|directory| fs::read_dir(directory).expect("a directory of documents"));
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let documents = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
