@@ -1,4 +1,4 @@
-# make                build the extension (two minutes the first time)
+# make                build the extension (three to four minutes the first time)
 # make install        put what was built into the PostgreSQL of PG_CONFIG (root)
 # make check          look over a change: format, style, the core, the SQL surface (two minutes)
 # make test           prove every promise on servers, with PostgreSQL alone (eight minutes)
@@ -20,7 +20,7 @@
 # make picture NAME=…  draw one of the pictures of the documents anew
 # Without NAME, these list what there is, how long it takes and what it needs.
 #
-# On two idle cores; a fresh clone first compiles for two minutes. All but install and clean install
+# On two idle cores, without what a fresh clone compiles first. All but install and clean install
 # what is missing, by apt-get. PG_CONFIG=/path/to/pg_config chooses a PostgreSQL not in the PATH.
 
 # Asked when they are needed: `setup` may have to install PostgreSQL first.
@@ -47,7 +47,7 @@ setup:
 	@tools/setup
 
 build: setup
-	@echo "==> Building the extension for PostgreSQL $(pg_major) (about two minutes the first time)"
+	@echo "==> Building the extension for PostgreSQL $(pg_major) (three to four minutes the first time)"
 	$(if $(ignoring),@echo "==> Ignoring that pgrx declares Rust 1.96: it builds with $(rust)")
 	$(cargo_extension) build $(features)
 
