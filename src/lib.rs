@@ -53,6 +53,8 @@ extension_sql_file!("../sql/extension/08_type.sql", name = "type", requires = ["
 extension_sql_file!("../sql/extension/09_status.sql", name = "status", requires = ["type"]);
 extension_sql_file!("../sql/extension/10_fleet.sql", name = "fleet", requires = ["status"]);
 extension_sql_file!("../sql/extension/11_admin.sql", name = "admin", requires = ["fleet"]);
+extension_sql_file!("../sql/extension/12_place.sql", name = "place", requires = ["admin"]);
+extension_sql_file!("../sql/extension/13_created_at.sql", name = "created_at", requires = ["place"]);
 
 /// Called by PostgreSQL when it loads the library: in the postmaster when it is preloaded, else in one session.
 ///

@@ -115,6 +115,18 @@ fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     );
 }
 
+/// cargo-pgrx has a list of its own, which a new file can be missing from.
+#[test]
+fn cargo_pgrx_makes_its_script_of_the_files_that_make_install_joins() {
+    let folder = project().join("sql/extension");
+    let entries = fs::read_dir(&folder).expect("parts").map(|entry| entry.expect("a part").file_name());
+    let parts: BTreeSet<_> = entries.map(|name| name.into_string().expect("a name")).collect();
+    let library = fs::read_to_string(project().join("src/lib.rs")).expect("a source");
+    let named = library.split("extension_sql_file!(\"../sql/extension/").skip(1);
+    let named: BTreeSet<_> = named.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect();
+    assert_eq!(named, parts);
+}
+
 /// The markers are for `tests/mutants`, which reads the sources.
 #[test]
 fn no_script_that_is_installed_has_a_marker_of_a_mutant() {
