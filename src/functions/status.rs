@@ -42,7 +42,9 @@ fn snowflake_get_status() -> Row {
 /// The version of the extension in this database. Here and not in the view, which so grows at its end: `CREATE OR REPLACE
 /// VIEW` takes no other new column.
 fn extension_version() -> Option<String> {
-    Spi::get_one("SELECT extversion::text FROM pg_catalog.pg_extension WHERE extname = 'snowflake_pg'").ok().flatten()
+    let query = "SELECT extversion FROM pg_catalog.pg_extension
+        WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg'::pg_catalog.name";
+    Spi::get_one(query).ok().flatten()
 }
 
 /// The columns that only a preloading server has.
