@@ -4,6 +4,7 @@ mod away;
 mod claims;
 mod clocks;
 mod copies;
+mod extension;
 mod fixture;
 mod in_place;
 mod misconfigured;

@@ -12,9 +12,12 @@ joined = $(join) $(sort $(wildcard sql/$(1)/*.sql))
 # Prints the script for hosted databases, from this folder: install.sql, with the parts in it that parts.sql lists.
 join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs $(join) | sed -e '/^-- The parts of parts.sql/{r /dev/stdin' -e d -e '}' \
 	-e '/^ *-- mutant: /d' $(1)/install.sql
+# Prints the script for registries without the extension, from this folder: script.psql, with the parts in it.
+join_registry = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdin' -e d -e '}' $(1)/script.psql
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
+scripts_into = target
 
-.PHONY: install deb dist
+.PHONY: install scripts deb dist
 
 # Builds nothing, so that root needs no Rust.
 install:
@@ -26,11 +29,17 @@ install:
 		"To build for that one, type $(make_here)"
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
-	install -m 644 snowflake_pg.control snowflake_adopt.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	install -m 644 snowflake_pg.control snowflake_adopt.control snowflake_registry.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	$(call joined,extension) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 	$(call joined,adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_adopt--$(version).sql"
-	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry.sql"
-	$(call join_hosted,sql/hosted) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_hosted.sql"
+	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$(version).sql"
+
+# For databases that cannot have the extensions. A release has both; packages do not.
+scripts:
+	@mkdir -p "$(scripts_into)"
+	@$(call join_hosted,sql/hosted) >"$(scripts_into)/snowflake_hosted.sql"
+	@$(call join_registry,sql/registry) >"$(scripts_into)/snowflake_registry.sql"
+	@echo "==> $(scripts_into)/snowflake_hosted.sql, $(scripts_into)/snowflake_registry.sql"
 
 # Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
 deb: setup
@@ -46,10 +55,9 @@ dist:
 	@mkdir -p target
 	git archive --format zip --prefix snowflake_pg-$(version)/ --output target/snowflake_pg-$(version).zip HEAD
 	@echo "==> target/snowflake_pg-$(version).zip"
-	@rm -rf target/dbdev target/hosted && mkdir -p target/dbdev target/hosted
-	git archive HEAD:sql/hosted | tar --extract --directory target/hosted
-	$(call join_hosted,target/hosted) >target/snowflake_hosted.sql
-	@echo "==> target/snowflake_hosted.sql"
-	cp target/hosted/README.md target/hosted/snowflake_hosted.control target/dbdev
+	@rm -rf target/dbdev target/committed && mkdir -p target/dbdev target/committed
+	git archive HEAD Makefile tools/names.mk tools/packages.mk sql | tar --extract --directory target/committed
+	@$(MAKE) --no-print-directory --directory target/committed scripts scripts_into=$(CURDIR)/target
+	cp target/committed/sql/hosted/README.md target/committed/sql/hosted/snowflake_hosted.control target/dbdev
 	cp target/snowflake_hosted.sql target/dbdev/snowflake_hosted--$(version).sql
 	@echo "==> target/dbdev"

@@ -1,19 +1,10 @@
--- The registry of worker IDs for snowflake_pg: plain SQL, for a database of PostgreSQL 15 or newer, which needs no
--- extension. Install it by psql -f. Run again, it upgrades an older version and loses nothing. `make install` joins the
--- files of this folder into snowflake_registry.sql.
+-- The registry of worker IDs for snowflake_pg: plain SQL, for a database of PostgreSQL 15 or newer. `make install` joins the files
+-- of this folder into the script of the extension snowflake_registry, and `make scripts` into one for psql, with script.psql. An
+-- upgrade runs the same statements, and loses nothing.
 --
 -- The registry grants a worker to a server for IDs with timestamps below `granted_until`. The next server with that worker
 -- begins there, or later. So two servers that both believe they have a worker never issue the same ID, whatever their
 -- clocks show. Clocks only decide when a worker is free. See docs/registry.md.
-
-\set ON_ERROR_STOP on
-\set was_quiet :QUIET
-\set QUIET on
-BEGIN;
-
--- Uses nothing that belongs to another role, whatever this database has.
-SET LOCAL search_path = pg_catalog, pg_temp;
-SET LOCAL client_min_messages = warning;
 
 DO $$
 DECLARE
@@ -29,7 +20,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'schema snowflake_registry has objects of another role' USING ERRCODE = 'insufficient_privilege',
             DETAIL = format('Their owner is %s.', other),
-            HINT = 'Run this script as the role that installed the registry, or in a database of its own.';
+            HINT = 'Use the role that installed the registry, or a database of its own.';
     END IF;
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'snowflake_registry_server') THEN
         CREATE ROLE snowflake_registry_server NOLOGIN;
@@ -38,6 +29,28 @@ BEGIN
         CREATE ROLE snowflake_registry_admin NOLOGIN;
     END IF;
     PERFORM set_config('snowflake_registry.is_new', (to_regclass('snowflake_registry.lease') IS NULL)::text, true);
+    PERFORM set_config('snowflake_registry.is_extension',
+        EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_registry')::text, true);
+END $$;
+
+-- A registry that the script for psql has made becomes the extension's, with its leases.
+DO $$
+DECLARE
+    type text;
+    name text;
+BEGIN
+    FOR type, name IN
+        SELECT i.type, i.identity FROM (
+            SELECT 'pg_namespace'::regclass, n.oid FROM pg_namespace n WHERE n.nspname = 'snowflake_registry'
+            UNION SELECT 'pg_class'::regclass, c.oid FROM pg_class c
+                WHERE c.relnamespace = to_regnamespace('snowflake_registry') AND c.relkind IN ('r', 'S', 'v')
+            UNION SELECT 'pg_proc'::regclass, p.oid FROM pg_proc p WHERE p.pronamespace = to_regnamespace('snowflake_registry')
+        ) AS o (class, id), pg_identify_object(o.class, o.id, 0) AS i
+        WHERE current_setting('snowflake_registry.is_extension')::boolean
+            AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = o.class AND d.objid = o.id AND d.deptype = 'e')
+    LOOP
+        EXECUTE format('ALTER EXTENSION snowflake_registry ADD %s %s', type, name);
+    END LOOP;
 END $$;
 
 CREATE SCHEMA IF NOT EXISTS snowflake_registry;
@@ -118,6 +131,16 @@ COMMENT ON COLUMN snowflake_registry.lease.rule IS
 -- Numbers changes. The sequence can be ahead after a crash, or after the registry was restored.
 CREATE SEQUENCE IF NOT EXISTS snowflake_registry.revision;
 
+-- A dump has the rows of an extension's tables only if the extension says so.
+DO $$
+BEGIN
+    IF current_setting('snowflake_registry.is_extension')::boolean THEN
+        PERFORM pg_extension_config_dump('snowflake_registry.registry', '');
+        PERFORM pg_extension_config_dump('snowflake_registry.lease', '');
+        PERFORM pg_extension_config_dump('snowflake_registry.revision', '');
+    END IF;
+END $$;
+
 DO $$
 DECLARE
     installed integer;
@@ -140,3 +163,15 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.note_deleted() IS 'record that leases were deleted, so that check_restored() notices';
 CREATE OR REPLACE TRIGGER note_deleted AFTER DELETE ON snowflake_registry.lease
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_registry.note_deleted();
+
+-- A dump that is restored over a new registry brings the row by which check_restored() notices.
+CREATE OR REPLACE FUNCTION snowflake_registry.replace_row() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- mutant: registry-row-replaced
+    DELETE FROM snowflake_registry.registry;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.replace_row() IS 'let the row of a dump replace the one that is there';
+CREATE OR REPLACE TRIGGER replace_row BEFORE INSERT ON snowflake_registry.registry
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_registry.replace_row();

@@ -41,7 +41,3 @@ GRANT EXECUTE ON FUNCTION
     snowflake_registry.end_recovery(),
     snowflake_registry.set_longest_lease(interval)
     TO snowflake_registry_admin;
-
-COMMIT;
-\set QUIET :was_quiet
-\unset was_quiet

@@ -89,7 +89,7 @@ impl Session {
         let version: u64 = required(&answer, c"version")?;
         if version < VERSION {
             return Err(Failure {
-                hint: "Run snowflake_registry.sql of this version of snowflake_pg in the registry.".to_owned(),
+                hint: "Run ALTER EXTENSION snowflake_registry UPDATE in the registry, or this version's snowflake_registry.sql.".to_owned(),
                 ..Failure::local(format!("the registry has version {version}, and this server needs {VERSION}"))
             });
         }
@@ -255,7 +255,9 @@ fn with_hint(failure: Failure) -> Failure {
             "The registry is a standby or read-only. Name the primary, or add target_session_attrs=read-write."
         }
         _ if is_standby => "The registry is a standby. Name the primary, or add target_session_attrs=read-write.",
-        Some(INVALID_SCHEMA | UNDEFINED_FUNCTION) => "Run snowflake_registry.sql in the database of the registry.",
+        Some(INVALID_SCHEMA | UNDEFINED_FUNCTION) => {
+            "Run CREATE EXTENSION snowflake_registry, or snowflake_registry.sql, in the database of the registry."
+        }
         Some(INSUFFICIENT_PRIVILEGE) => "Grant snowflake_registry_server to the role of this server in the registry.",
         _ => return failure,
     };

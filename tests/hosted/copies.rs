@@ -146,8 +146,7 @@ fn a_script_that_fails_says_in_a_few_lines_where_and_changes_nothing() {
         for single in ["--single-transaction", "--no-psqlrc"] {
             let mut psql = cluster.psql();
             psql.env("PGOPTIONS", "-c search_path=ids").args(["--quiet", single, "--file"]);
-            let output =
-                psql.arg(Installation::shared().scripts().join("snowflake_hosted.sql")).output().expect("psql");
+            let output = psql.arg(Installation::shared().script("snowflake_hosted.sql")).output().expect("psql");
             let text = String::from_utf8_lossy(&output.stderr);
             assert!(text.len() < 1000 && said.iter().all(|line| text.contains(line)), "{text}");
         }

@@ -14,17 +14,21 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
     };
-    for (options, before) in [
-        (&["--schema=snowflake_registry"][..], "DROP SCHEMA snowflake_registry CASCADE"),
-        (&["--schema=snowflake_registry", "--clean", "--if-exists"], "SELECT 1"),
-        (&["--table=snowflake_registry.lease", "--data-only"], "TRUNCATE snowflake_registry.lease"),
-        (&["--table=snowflake_registry.lease", "--data-only"], "DELETE FROM snowflake_registry.lease"),
-        (
-            &["--schema=snowflake_registry", "--data-only"],
-            "DELETE FROM snowflake_registry.lease; DELETE FROM snowflake_registry.registry",
-        ),
-    ] {
-        let registry = Registry::start();
+    const EMPTY: &str = "DELETE FROM snowflake_registry.lease; DELETE FROM snowflake_registry.registry";
+    let cases: [(fn() -> Registry, &[&str], &str); 9] = [
+        (Registry::start, &["--schema=snowflake_registry"], "DROP SCHEMA snowflake_registry CASCADE"),
+        (Registry::start, &["--schema=snowflake_registry", "--clean", "--if-exists"], "SELECT 1"),
+        (Registry::start, &["--table=snowflake_registry.lease", "--data-only"], "TRUNCATE snowflake_registry.lease"),
+        (Registry::start, &["--table=snowflake_registry.lease", "--data-only"], "DELETE FROM snowflake_registry.lease"),
+        (Registry::start, &["--schema=snowflake_registry", "--data-only"], EMPTY),
+        (Registry::as_extension, &[], "DROP EXTENSION snowflake_registry"),
+        (Registry::as_extension, &["--clean", "--if-exists"], "SELECT 1"),
+        (Registry::as_extension, &["--data-only"], EMPTY),
+        // Over a new registry, as an operator creates it.
+        (Registry::as_extension, &[], "DROP EXTENSION snowflake_registry; CREATE EXTENSION snowflake_registry"),
+    ];
+    for (registry, options, before) in cases {
+        let registry = registry();
         let dump = pg_dump(&registry, options);
         let old = start(member(&registry));
         assert_eq!(worker_of(&old), "0");
@@ -45,7 +49,7 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         take_a_thousand(&mut witness, &[&old]);
         answer_of(&registry, "SELECT snowflake_registry.end_recovery()");
         let new = start(member(&registry));
-        assert_eq!(worker_of(&new), "1", "{options:?}");
+        assert_eq!(worker_of(&new), "1", "{options:?} after {before}");
         take_a_thousand(&mut witness, &[&new, &old]);
         assert_eq!(witness.report().duplicates(), 0);
     }

@@ -9,13 +9,14 @@ fn refusal(server: &Cluster) -> DbError {
 }
 
 #[test]
-fn a_database_without_the_registry_names_the_script() {
+fn a_database_without_the_registry_names_the_extension_and_the_script() {
     let registry = Registry::start();
     let conninfo = format!("host={} user=fleet dbname=template1", registry.host().display());
     let server = start(member(&registry).set("snowflake_pg.registry_conninfo", conninfo));
     let refused = refusal(&server);
     assert_eq!(refused.detail(), Some("Registry: Schema \"snowflake_registry\" does not exist."));
-    assert_eq!(refused.hint(), Some("Run snowflake_registry.sql in the database of the registry."));
+    let hint = "Run CREATE EXTENSION snowflake_registry, or snowflake_registry.sql, in the database of the registry.";
+    assert_eq!(refused.hint(), Some(hint));
 }
 
 #[test]

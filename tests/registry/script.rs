@@ -1,7 +1,7 @@
 //! The script of the registry: what it makes, and what people read and change there.
 
 use super::fixture::{answer_of, member, row_of, start, worker_of};
-use testbed::{Registry, Signal, error, test, value};
+use testbed::{Installation, Registry, Signal, error, test, value};
 
 /// Everything that the registry keeps, and who may use it.
 const ALL: &str = "SELECT md5(string_agg(t, chr(10) ORDER BY t)) FROM (
@@ -31,7 +31,7 @@ fn a_role_that_is_no_superuser_and_has_an_odd_name_installs_the_registry_again_a
     for statement in [anew, "CREATE ROLE \"the DBA\" LOGIN CREATEROLE", "CREATE DATABASE theirs OWNER \"the DBA\""] {
         dba.batch_execute(statement).expect("a statement");
     }
-    let script = registry.extension_scripts().join("snowflake_registry.sql");
+    let script = Installation::shared().script("snowflake_registry.sql");
     for _ in 0..2 {
         let mut psql = registry.psql();
         psql.args(["--dbname=theirs", "--username=the DBA", "--set=ON_ERROR_STOP=1", "--file"]).arg(&script);
@@ -47,7 +47,7 @@ fn a_role_that_is_no_superuser_and_has_an_odd_name_installs_the_registry_again_a
 fn the_script_refuses_a_registry_of_a_newer_version_and_objects_of_another_role() {
     let registry = Registry::start();
     let mut dba = registry.connect();
-    let script = registry.extension_scripts().join("snowflake_registry.sql");
+    let script = Installation::shared().script("snowflake_registry.sql");
     let run = || {
         let output = registry.psql().arg("--file").arg(&script).output().expect("psql");
         String::from_utf8_lossy(&output.stderr).into_owned()

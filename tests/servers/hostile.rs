@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Database, Signal, need_extension, project, sources, test, value};
+use testbed::{Cluster, Database, Installation, Signal, need_extension, project, sources, test, value};
 
 /// A database where a stranger has made all overloads in the schema public, on a server with a durable mark.
 fn beset() -> (Database, Client) {
@@ -350,7 +350,7 @@ fn servers_and_people_who_use_a_registry_run_no_code_of_who_may_create_in_its_da
                  AS 'BEGIN RAISE EXCEPTION ''hostile code is run''; END'; RESET ROLE"
         ),
     );
-    let output = psql(&database, &database.server().extension_scripts().join("snowflake_registry.sql"));
+    let output = psql(&database, &Installation::shared().script("snowflake_registry.sql"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     run(&mut client, "CREATE ROLE fleet LOGIN IN ROLE snowflake_registry_server");
     let conninfo = format!("host={} user=fleet dbname={}", database.server().host().display(), database.name());

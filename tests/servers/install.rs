@@ -16,9 +16,7 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in
-            ["Makefile", "tools/names.mk", "tools/packages.mk", "snowflake_pg.control", "snowflake_adopt.control"]
-        {
+        for name in ["Makefile", "tools/names.mk", "tools/packages.mk"].into_iter().chain(CONTROLS) {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         for folder in ["extension", "adopt", "registry", "hosted"].map(|product| format!("sql/{product}")) {
@@ -77,31 +75,29 @@ impl Tree {
     }
 }
 
-/// What makes the two extensions.
-const SCRIPTS: [&str; 2] = [
-    concat!("snowflake_pg--", env!("CARGO_PKG_VERSION"), ".sql"),
+/// What PostgreSQL reads of the extensions.
+const CONTROLS: [&str; 3] = ["snowflake_adopt.control", "snowflake_pg.control", "snowflake_registry.control"];
+
+/// What makes them.
+const SCRIPTS: [&str; 3] = [
     concat!("snowflake_adopt--", env!("CARGO_PKG_VERSION"), ".sql"),
+    concat!("snowflake_pg--", env!("CARGO_PKG_VERSION"), ".sql"),
+    concat!("snowflake_registry--", env!("CARGO_PKG_VERSION"), ".sql"),
 ];
-
-/// What makes a registry of worker IDs of any database.
-const REGISTRY: &str = "snowflake_registry.sql";
-
-/// What gives a database the functions without the extension.
-const HOSTED: &str = "snowflake_hosted.sql";
 
 #[test]
 fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     let tree = Tree::new();
-    let [script, plans] = SCRIPTS;
+    let files = |upgrades: &[&'static str]| {
+        let mut files: Vec<_> = CONTROLS.into_iter().chain(SCRIPTS).chain(upgrades.iter().copied()).collect();
+        files.sort_unstable();
+        files
+    };
     let extension = pg_config("--sharedir").join("extension");
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(tree.installed(&pg_config("--pkglibdir")), ["snowflake_pg.so"]);
-    assert_eq!(
-        tree.installed(&extension),
-        [plans, "snowflake_adopt.control", HOSTED, script, "snowflake_pg.control", REGISTRY],
-        "where there is no upgrade script"
-    );
+    assert_eq!(tree.installed(&extension), files(&[]), "where there is no upgrade script");
 
     let upgrades = ["snowflake_pg--0.0.1--0.0.2.sql", "snowflake_pg--0.0.2--0.1.0.sql"];
     for upgrade in upgrades {
@@ -109,10 +105,7 @@ fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     }
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(
-        tree.installed(&extension),
-        [plans, "snowflake_adopt.control", HOSTED, upgrades[0], upgrades[1], script, "snowflake_pg.control", REGISTRY]
-    );
+    assert_eq!(tree.installed(&extension), files(&upgrades));
 }
 
 /// cargo-pgrx has a list of its own, which a new file can be missing from.
@@ -130,9 +123,11 @@ fn cargo_pgrx_makes_its_script_of_the_files_that_make_install_joins() {
 /// The markers are for `tests/mutants`, which reads the sources.
 #[test]
 fn no_script_that_is_installed_has_a_marker_of_a_mutant() {
-    for name in SCRIPTS.into_iter().chain([REGISTRY, HOSTED]) {
-        let script = fs::read_to_string(Installation::shared().scripts().join(name)).expect("an installed script");
-        assert!(!script.contains("-- mutant:"), "{name}");
+    let installation = Installation::shared();
+    let others = ["snowflake_hosted.sql", "snowflake_registry.sql"].map(|name| installation.script(name));
+    for file in SCRIPTS.into_iter().map(|name| installation.scripts().join(name)).chain(others) {
+        let script = fs::read_to_string(&file).expect("a script");
+        assert!(!script.contains("-- mutant:"), "{}", file.display());
     }
 }
 

@@ -336,7 +336,11 @@ fn the_scripts_and_the_control_files_are_ascii() {
 
 #[test]
 fn the_control_files_have_the_version_of_the_crate() {
-    for control in [include_str!("../../snowflake_pg.control"), include_str!("../../snowflake_adopt.control")] {
+    for control in [
+        include_str!("../../snowflake_pg.control"),
+        include_str!("../../snowflake_adopt.control"),
+        include_str!("../../snowflake_registry.control"),
+    ] {
         assert!(control.contains(&format!("default_version = '{}'", env!("CARGO_PKG_VERSION"))), "{control}");
     }
 }

@@ -98,6 +98,7 @@ impl Installation {
     pub(crate) fn install(&self, sources: &Path, library: &Path) {
         let mut make = make_install(sources, self.root.path());
         make.env("PG_CONFIG", &self.pg_config).arg(format!("library={}", library.display()));
+        make.arg("scripts").arg(format!("scripts_into={}", self.root.path().display()));
         let output = make.output().expect("make");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
@@ -116,6 +117,11 @@ impl Installation {
     /// The directory of the scripts of extensions.
     pub fn scripts(&self) -> &Path {
         &self.scripts
+    }
+
+    /// A script for databases that cannot have the extensions.
+    pub fn script(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
     }
 
     /// A program of this installation.
@@ -143,9 +149,9 @@ pub fn sources() -> PathBuf {
     std::env::var_os("SNOWFLAKE_PG_SOURCES").map_or_else(project, PathBuf::from)
 }
 
-/// The script for databases without the extension, as `make install` puts its parts together.
+/// The script for databases without the extension, as `make scripts` puts its parts together.
 pub fn hosted_script() -> String {
-    fs::read_to_string(Installation::shared().scripts().join("snowflake_hosted.sql")).expect("an installed script")
+    fs::read_to_string(Installation::shared().script("snowflake_hosted.sql")).expect("an installed script")
 }
 
 /// The built extension: `SNOWFLAKE_PG_LIBRARY`, or the release build.

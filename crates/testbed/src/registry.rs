@@ -1,6 +1,7 @@
-//! A registry of worker IDs, on a server without the extension.
+//! A registry of worker IDs, which the script has made.
 
 use crate::cluster::{Builder, Cluster};
+use crate::installation::Installation;
 use std::ops::{Deref, DerefMut};
 
 /// A server with a registry, and a role for servers.
@@ -18,9 +19,20 @@ impl Registry {
     pub fn start_as(builder: Builder) -> Self {
         let registry = Self(builder.start());
         registry.install();
+        registry.let_servers_in()
+    }
+
+    /// Starts one that is an extension.
+    pub fn as_extension() -> Self {
+        let registry = Self(Cluster::builder().start());
+        registry.connect().batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension");
+        registry.let_servers_in()
+    }
+
+    fn let_servers_in(self) -> Self {
         let role = format!("CREATE ROLE {ROLE} LOGIN IN ROLE snowflake_registry_server");
-        registry.connect().batch_execute(&role).expect("a role");
-        registry
+        self.connect().batch_execute(&role).expect("a role");
+        self
     }
 
     /// A registry that another server has, or will have when it is promoted.
@@ -30,7 +42,7 @@ impl Registry {
 
     /// Runs the script, as a DBA does.
     pub fn install(&self) {
-        let script = self.extension_scripts().join("snowflake_registry.sql");
+        let script = Installation::shared().script("snowflake_registry.sql");
         let output = self.psql().args(["--set=QUIET=off", "--file"]).arg(script).output().expect("psql");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
