@@ -1,18 +1,18 @@
 # make                build the extension (three to four minutes the first time)
 # make install        put what was built into the PostgreSQL of PG_CONFIG (root)
 # make check          look over a change: format, style, the core, the SQL surface (two minutes)
-# make test           prove every promise on servers, with PostgreSQL alone (eight minutes)
-#                     TESTS="keeper:: idle": on servers, only tests whose names have these words
+# make test           prove every promise on servers (eight minutes; TESTS="words of their names")
 # make test-all       the same with wider bounds, and beside other people's programs (twenty minutes)
 # make test-versions  the tests on servers, on each version of PostgreSQL (an hour; VERSIONS="18 19")
 # make lint           check format, style, licenses and the documentation of the code (a minute)
-# make bench          measure beside PostgreSQL's functions and other generators (half an hour)
-#                     QUICK=1: in a minute; PARTS="cost insert": some; RECORD=1: for docs/benchmarks
+# make bench          measure beside others (half an hour; QUICK=1 PARTS="cost insert" RECORD=1)
 # make fuzz           call functions at random, and damage state files (a minute; SECONDS=600 SEED=2)
 # make run            show the main job on throwaway servers (a minute)
 # make site           make a site of the documents, with search (seconds; first builds mdBook)
 # make deb            build a Debian package for each PostgreSQL whose headers are installed
-# make dist           pack the last commit for PGXN, and the functions in plain SQL, also for dbdev
+# make image          make an image of the extensions, for CloudNativePG (PostgreSQL 18 or later)
+# make dist           pack the last commit for PGXN, and make scripts, also for dbdev
+# make scripts        make the scripts of plain SQL, for hosted databases
 # make clean          remove what was built
 #
 # make demo NAME=…     show one thing at work
@@ -119,5 +119,5 @@ clean:
 	cargo clean
 	find tests/programs/clients -name node_modules -prune -exec rm -rf {} +
 
-include tools/packages.mk # install, deb and dist
+include tools/packages.mk # install, scripts, image, deb and dist
 include tools/names.mk # demo, suite and picture

@@ -167,6 +167,14 @@ suite/faults: ready
 suite/interleavings: export SNOWFLAKE_PG_TESTS = full
 suite/interleavings: suite/loom
 
+## the image of the extensions, used by PostgreSQL 18 (a minute, and building; fetches it)
+suite/image: setup
+	@tools/setup servers tests image
+	PG_CONFIG=$$(tools/postgresql 18) && export PG_CONFIG CARGO_TARGET_DIR=$(CURDIR)/target/versions/18 && \
+		$(MAKE) --no-print-directory image library=target/versions/18/release/libsnowflake_pg.so && unset CARGO_TARGET_DIR && \
+		SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/versions/18/release/libsnowflake_pg.so \
+		SNOWFLAKE_PG_IMAGE=$$(echo $(CURDIR)/target/image/*.tar) $(programs) image:: --include-ignored
+
 ## larger worlds of leases from a registry (half an hour)
 suite/model: setup
 	@echo "==> Exploring leases of workers: larger worlds"

@@ -17,7 +17,7 @@ join_registry = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdi
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 scripts_into = target
 
-.PHONY: install scripts deb dist
+.PHONY: install scripts image deb dist
 
 # Builds nothing, so that root needs no Rust.
 install:
@@ -40,6 +40,13 @@ scripts:
 	@$(call join_hosted,sql/hosted) >"$(scripts_into)/snowflake_hosted.sql"
 	@$(call join_registry,sql/registry) >"$(scripts_into)/snowflake_registry.sql"
 	@echo "==> $(scripts_into)/snowflake_hosted.sql, $(scripts_into)/snowflake_registry.sql"
+
+# Of the library that was built, or of a package: DEB=path. From PostgreSQL 18 on.
+image: $(if $(DEB),,build)
+	@tools/setup image
+	@rm -rf target/image && mkdir -p target/image/root
+	@$(if $(DEB),dpkg-deb --extract $(DEB) target/image/root,$(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/target/image/root)
+	@tools/image target/image/root
 
 # Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
 deb: setup

@@ -3,6 +3,7 @@
 mod chaos;
 mod citus;
 mod clients;
+mod image;
 mod integrations;
 mod manifests;
 mod monitoring;

@@ -8,11 +8,12 @@ use testbed::postgres::NoTls;
 use testbed::{Cluster, Signal, need_hosts, project, test, value};
 
 /// Each manifest, with a host of its fleet, and the worker that the manifest promises to that one.
-const PROMISES: [(&str, &str, &str); 7] = [
+const PROMISES: [(&str, &str, &str); 8] = [
     ("kubernetes/statefulset.yaml", "pg-2", "2"),
     ("compose/compose.yaml", "pg-2", "2"),
     ("kubernetes/operators/cloudnativepg.yaml", "orders-3", "3"),
     ("kubernetes/operators/cloudnativepg_image_volume.yaml", "orders-3", "3"),
+    ("kubernetes/operators/cloudnativepg_catalog.yaml", "orders-3", "3"),
     ("kubernetes/operators/zalando.yaml", "acid-orders-2", "2"),
     ("kubernetes/operators/stackgres.yaml", "orders-2", "2"),
     ("kubernetes/operators/percona.yaml", "orders-set1-x2k4-0", "1"),
