@@ -15,7 +15,9 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         output.stdout
     };
     const EMPTY: &str = "DELETE FROM snowflake_registry.lease; DELETE FROM snowflake_registry.registry";
-    let cases: [(fn() -> Registry, &[&str], &str); 9] = [
+    // What makes it, options of pg_dump, and what happens before the restore.
+    type Case<'a> = (fn() -> Registry, &'a [&'a str], &'a str);
+    let cases: [Case; 9] = [
         (Registry::start, &["--schema=snowflake_registry"], "DROP SCHEMA snowflake_registry CASCADE"),
         (Registry::start, &["--schema=snowflake_registry", "--clean", "--if-exists"], "SELECT 1"),
         (Registry::start, &["--table=snowflake_registry.lease", "--data-only"], "TRUNCATE snowflake_registry.lease"),
