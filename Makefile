@@ -4,7 +4,7 @@
 # make test           prove every promise on servers (eight minutes; TESTS="words of their names")
 # make test-all       the same with wider bounds, and beside other people's programs (twenty minutes)
 # make test-versions  the tests on servers, on each version of PostgreSQL (an hour; VERSIONS="18 19")
-# make lint           check format, style, licenses and the documentation of the code (a minute)
+# make lint           check style, the documentation of the code, and what is linked in (a minute)
 # make bench          measure beside others (half an hour; QUICK=1 PARTS="cost insert" RECORD=1)
 # make fuzz           call functions at random, and damage state files (a minute; SECONDS=600 SEED=2)
 # make run            show the main job on throwaway servers (a minute)
@@ -13,8 +13,8 @@
 # make image          make an image of the extensions, for CloudNativePG (PostgreSQL 18 or later)
 # make dist           pack the last commit for PGXN, and make scripts, also for dbdev
 # make scripts        make the scripts of plain SQL, for hosted databases
+# make sbom           list what is linked into the library, as CycloneDX
 # make clean          remove what was built
-#
 # make demo NAME=…     show one thing at work
 # make suite NAME=…    run one of the suites of make test and make test-all, or one that takes longer
 # make picture NAME=…  draw one of the pictures of the documents anew
@@ -27,6 +27,8 @@
 pg_config = $(or $(PG_CONFIG),pg_config)
 pg_major = $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) PQ_LIB_DIR=$$($(pg_config) --libdir) cargo
+# AUDITABLE=1 has the names of the crates written into the library, where cargo audit reads them.
+auditable = $(if $(AUDITABLE),PATH="$(CURDIR)/target/auditable/bin:$$PATH" )
 # pgrx declares a newer Rust than it needs.
 rust = $(word 2,$(shell rustc --version))
 ignoring = $(if $(filter 1.95.%,$(rust)),--ignore-rust-version)
@@ -49,7 +51,8 @@ setup:
 build: setup
 	@echo "==> Building the extension for PostgreSQL $(pg_major) (three to four minutes the first time)"
 	$(if $(ignoring),@echo "==> Ignoring that pgrx declares Rust 1.96: it builds with $(rust)")
-	$(cargo_extension) build $(features)
+	$(if $(AUDITABLE),@tools/setup auditable)
+	$(auditable)$(cargo_extension) $(if $(AUDITABLE),auditable) build $(features)
 
 run: build
 	@tools/setup servers
@@ -99,7 +102,7 @@ lint: setup
 	$(cargo_extension) clippy $(features) -- --deny warnings
 	$(cargo_extension) clippy $(features) --package naive_generator -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --no-deps $(headerless)
-	target/lint/bin/cargo-deny --locked --features pg$(pg_major) check licenses
+	target/lint/bin/cargo-deny --locked --features pg$(pg_major) check licenses bans sources $(if $(ADVISORIES),advisories)
 
 # What RECORD=1 keeps is a whole run, and of a commit that others can check out.
 bench: build
@@ -120,4 +123,5 @@ clean:
 	find tests/programs/clients -name node_modules -prune -exec rm -rf {} +
 
 include tools/packages.mk # install, scripts, image, deb and dist
+include tools/release.mk # sbom, sums and publish-as
 include tools/names.mk # demo, suite and picture

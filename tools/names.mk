@@ -205,12 +205,13 @@ suite/next: setup
 	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/next/this.so $(servers) extension::next --include-ignored
 
 ## packages on a copy of this machine (a minute, and building; root)
-suite/packages: deb dist
+suite/packages: deb dist sbom
 	@tools/setup servers package-tests monitoring
 	target/pgxn/bin/pgxn_meta META.json
 	lintian --fail-on error,warning target/deb/*.deb
 	@echo "==> Installing and removing the packages on a copy of this machine"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
+		SNOWFLAKE_PG_SBOM=$(CURDIR)/$(sbom) \
 		$(programs) packages:: --include-ignored
 
 ## the page that decodes IDs, in a browser (half a minute; installs Chromium)

@@ -17,7 +17,7 @@ join_registry = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdi
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 scripts_into = target
 
-.PHONY: install scripts image deb dist
+.PHONY: install uninstall scripts image deb dist
 
 # Builds nothing, so that root needs no Rust.
 install:
@@ -48,7 +48,14 @@ image: $(if $(DEB),,build)
 	@$(if $(DEB),dpkg-deb --extract $(DEB) target/image/root,$(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/target/image/root)
 	@tools/image target/image/root
 
+# What any version of install has put there, as pgxn uninstall wants it.
+uninstall:
+	rm -f "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
+	cd "$(DESTDIR)$$($(pg_config) --sharedir)/extension" && rm -f $(foreach name,pg adopt registry hosted,snowflake_$(name).* snowflake_$(name)--*.sql)
+
 # Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
+# A network is at hand, so the library says what is linked into it. debian/rules alone goes without.
+deb: export AUDITABLE = 1
 deb: setup
 	@tools/setup packages
 	@echo "==> Building packages for PostgreSQL $$(PG_SUPPORTED_VERSIONS=installed pg_buildext supported-versions | xargs)"

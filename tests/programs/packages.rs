@@ -3,6 +3,7 @@
 //! `make suite NAME=packages` builds the packages first, and runs the tests that are ignored else. Nothing is installed
 //! on this machine itself.
 
+mod contents;
 mod machine;
 mod versions;
 
