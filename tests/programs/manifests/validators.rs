@@ -1,4 +1,4 @@
-//! What validators say of manifests and workflows, and of the same with a mistake. They need no network.
+//! What validators say of manifests and scripts, and of the same with a mistake. They need no network.
 
 use super::{example, installed};
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ fn run(program: &Path, arguments: &[&str], manifest: &Path) -> Result<String, St
 }
 
 /// The manifest is accepted, and refused with each of the mistakes: what is replaced, by what, and what is said of it.
-fn assert_judged(program: &Path, arguments: &[&str], manifest: &Path, mistakes: &[[&str; 3]]) {
+pub(super) fn assert_judged(program: &Path, arguments: &[&str], manifest: &Path, mistakes: &[[&str; 3]]) {
     let accepted = run(program, arguments, manifest);
     assert!(accepted.is_ok(), "{}: {accepted:?}", manifest.display());
     let right = fs::read_to_string(manifest).expect("a manifest");
@@ -68,44 +68,6 @@ fn the_compose_files_are_valid_and_would_not_be_with_a_mistake() {
 }
 
 #[test]
-fn the_workflows_are_valid_and_would_not_be_with_a_mistake() {
-    let [validator, shellcheck] = ["actionlint", "shellcheck"].map(installed);
-    let shellcheck = format!("-shellcheck={}", shellcheck.display());
-    let judge = |workflow: PathBuf, mistakes: &[[&str; 3]]| {
-        let mistakes = [mistakes, &[["runs-on:", "runs_on:", "\"runs-on\" section is missing"]]].concat();
-        assert_judged(&validator, &["-no-color", &shellcheck], &workflow, &mistakes);
-    };
-    let tests = [
-        ["ubuntu-24.04-arm]", "ubuntu-24.04-arm32]", "label \"ubuntu-24.04-arm32\" is unknown"],
-        ["matrix.verb }} on", "matrix.verbs }} on", "property \"verbs\" is not defined"],
-        ["make \"$VERB\"", "make $VERB", "SC2086"],
-    ];
-    judge(project().join(".github/workflows/test.yml"), &tests);
-    let releases = [
-        ["contents: write", "contents: yes", "\"yes\" is invalid as permission"],
-        ["needs: release", "needs: releases", "needs job \"releases\" which does not exist"],
-    ];
-    judge(project().join(".github/workflows/release.yml"), &releases);
-    judge(example("ci/workflow.yml"), &[["command: >-", "cmd: >-", "unexpected key \"cmd\""]]);
-}
-
-/// A tag can be moved to another commit.
-#[test]
-fn the_workflows_name_the_commits_of_actions() {
-    for workflow in [".github/workflows/test.yml", ".github/workflows/release.yml", "examples/ci/workflow.yml"] {
-        let text = fs::read_to_string(project().join(workflow)).expect("a workflow");
-        let actions: Vec<_> = text.lines().filter_map(|line| line.split_once("uses: ")).collect();
-        assert!(!actions.is_empty(), "{workflow}");
-        for (_, action) in actions {
-            let commit =
-                action.split_once('@').and_then(|(_, version)| version.split_once(" # v")).map(|(hash, _)| hash);
-            let is_hash = |hash: &str| hash.len() == 40 && hash.chars().all(|c| c.is_ascii_hexdigit());
-            assert!(commit.is_some_and(is_hash), "{workflow}: {action}");
-        }
-    }
-}
-
-#[test]
 fn the_dockerfile_is_valid_and_would_not_be_with_a_mistake() {
     let validator = installed("hadolint");
     let mistakes =
@@ -128,7 +90,7 @@ fn the_scripts_of_tools_and_contrib_are_valid_and_would_not_be_with_a_mistake() 
     let validator = installed("shellcheck");
     // What is sourced is judged by itself, and a function can be called by a variable.
     let arguments = ["--exclude=SC1091,SC2329"];
-    for script in ["newer_debian", "test_versions", "timed", "setup", "arm64", "image"] {
+    for script in ["newer_debian", "test_versions", "timed", "setup", "arm64", "image", "nightly", "release_check"] {
         let accepted = run(&validator, &arguments, &project().join("tools").join(script));
         assert!(accepted.is_ok(), "{script}: {accepted:?}");
     }
