@@ -11,6 +11,7 @@ mod setup;
 mod simulation;
 mod verbs;
 mod versions;
+mod workflows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
