@@ -2,6 +2,7 @@
 
 mod agents;
 mod bench_report;
+mod copyright;
 mod docs;
 mod itself;
 mod reference;

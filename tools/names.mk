@@ -204,12 +204,18 @@ suite/next: setup
 	@echo "==> Upgrading a server with data"
 	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/next/this.so $(servers) extension::next --include-ignored
 
-## packages on a copy of this machine (a minute, and building; root)
-suite/packages: deb dist sbom
-	@tools/setup servers package-tests monitoring
+# PostgreSQL 16 is in no suite of Debian's: its package needs headers from elsewhere.
+debian_majors = 15 17 18 19
+## packages in roots of Debian 12, 13 and the next one (four minutes, and building; root)
+suite/packages: dist sbom
+	@tools/setup servers packages package-tests monitoring
+	@tools/debian_root bookworm 15
+	@tools/debian_root trixie 17
+	@tools/debian_root sid 18 19
+	@tools/with_postgresql "$(debian_majors)" $(MAKE) --no-print-directory deb PG_SUPPORTED_VERSIONS="$(debian_majors)"
 	target/pgxn/bin/pgxn_meta META.json
-	lintian --fail-on error,warning target/deb/*.deb
-	@echo "==> Installing and removing the packages on a copy of this machine"
+	lintian --fail-on error,warning target/deb/*.deb target/deb/dbgsym/*.deb
+	@echo "==> Installing, upgrading and removing the packages in roots of their own"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
 		SNOWFLAKE_PG_SBOM=$(CURDIR)/$(sbom) \
 		$(programs) packages:: --include-ignored

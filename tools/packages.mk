@@ -56,14 +56,16 @@ uninstall:
 # Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
 # A network is at hand, so the library says what is linked into it. debian/rules alone goes without.
 deb: export AUDITABLE = 1
+deb: export PG_SUPPORTED_VERSIONS ?= installed
 deb: setup
 	@tools/setup packages
-	@echo "==> Building packages for PostgreSQL $$(PG_SUPPORTED_VERSIONS=installed pg_buildext supported-versions | xargs)"
-	rm -f target/deb/*.deb
-	mkdir -p target/deb
-	PG_SUPPORTED_VERSIONS=installed pg_buildext updatecontrol
-	DEB_RULES_REQUIRES_ROOT=no PG_SUPPORTED_VERSIONS=installed debian/rules clean binary DEB_DIR=target/deb
-	@ls target/deb/*.deb
+	@echo "==> Building packages for PostgreSQL $$(pg_buildext supported-versions | xargs)"
+	rm -rf target/deb/*.deb target/deb/dbgsym
+	mkdir -p target/deb/dbgsym
+	pg_buildext updatecontrol
+	DEB_RULES_REQUIRES_ROOT=no debian/rules clean binary DEB_DIR=target/deb
+	mv target/deb/*-dbgsym_*.deb target/deb/dbgsym
+	@ls target/deb/*.deb target/deb/dbgsym/*.deb
 
 dist:
 	@mkdir -p target

@@ -1,22 +1,20 @@
 //! The packages, as those who install them meet them, and what their files say of the version.
 //!
-//! `make suite NAME=packages` builds the packages first, and runs the tests that are ignored else. Nothing is installed
-//! on this machine itself.
+//! `make suite NAME=packages` builds the packages first, on this machine, and makes roots of Debian. Then it runs the tests
+//! that are ignored else. What they type and read is in `target/transcripts`.
 
 mod contents;
 mod machine;
 mod versions;
 
-use machine::{Machine, psql, psql_script};
+use machine::{Machine, psql};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use testbed::{can_name_hosts, exporter_program, postgresql, test};
+use testbed::{can_name_hosts, exporter_program, project, test};
 
-/// The major version of the PostgreSQL of `PG_CONFIG`.
-fn major() -> String {
-    postgresql().to_string()
-}
+/// Suites of Debian, and versions of PostgreSQL that each has. No suite has 16. `sid` gets 19 from experimental.
+const SUITES: [(&str, &str); 4] = [("bookworm", "15"), ("trixie", "17"), ("sid", "18"), ("sid", "19")];
 
 /// The path that a variable of `make suite NAME=packages` names. Packages are only tested as root.
 fn from_make(variable: &str) -> PathBuf {
@@ -25,37 +23,54 @@ fn from_make(variable: &str) -> PathBuf {
     path.unwrap_or_else(|| panic!("{variable} is not set: make suite NAME=packages sets it"))
 }
 
-/// A copy of this machine with a server that has never run, and the name of the package in its `/packages`.
+/// A machine of a suite of Debian with a server that has never run, and the name of the package in its `/packages`.
 struct Server {
     machine: Machine,
-    major: String,
+    major: &'static str,
     package: String,
 }
 
 impl Server {
-    fn new(packages: &std::path::Path) -> Self {
-        let (major, machine) = (major(), Machine::new(packages));
-        // Only the new cluster is to answer, on the usual port.
-        machine.run("rm -rf /etc/postgresql/*/*");
-        machine.run(&format!("pg_createcluster {major} new"));
+    fn new(suite: &str, major: &'static str, packages: &Path, transcript: &str) -> Self {
+        let machine = Machine::new(suite, packages, &format!("{transcript}-{suite}-{major}.txt"));
         machine.run("useradd monitoring");
-        let package = format!("postgresql-{major}-snowflake-pg");
-        Self { machine, major, package }
+        machine.note("As PostgreSQL's package does where its main cluster is wanted:");
+        machine.run(&format!("pg_createcluster {major} main"));
+        Self { machine, major, package: format!("postgresql-{major}-snowflake-pg") }
     }
 
-    fn install(&self, directory: &str) {
-        self.machine
-            .run(&format!("apt-get install --reinstall -qq -y -o Dpkg::Use-Pty=0 {directory}/{}_*.deb", self.package));
+    fn install(&self) {
+        self.machine.run(&format!("apt-get install -qq -y -o Dpkg::Use-Pty=0 /packages/{}_*.deb", self.package));
+    }
+
+    /// The same package with a higher version.
+    fn upgrade(&self) {
+        let (machine, package) = (&self.machine, &self.package);
+        let made = machine.attempt(&format!(
+            "dpkg-deb --raw-extract /packages/{package}_*.deb /tmp/newer
+sed -i 's/^Version: .*/&+newer/' /tmp/newer/DEBIAN/control
+dpkg-deb --build /tmp/newer /tmp/newer.deb && rm -r /tmp/newer"
+        ));
+        made.expect("a newer package");
+        machine.run("apt-get install -qq -y -o Dpkg::Use-Pty=0 /tmp/newer.deb");
+        let version = machine.run(&format!("dpkg-query --show --showformat '${{Version}}' {package}"));
+        assert!(version.ends_with("+newer"), "{version}");
+    }
+
+    /// The same as Debian's own machines would run it: debian/tests/control.
+    fn smoke(&self) {
+        self.machine.put(&project().join("debian/tests/smoke"), "tmp");
+        self.machine.run("/tmp/smoke");
     }
 
     fn configure(&self) {
         let major = &self.major;
-        self.machine.run(&format!("pg_conftool {major} new set shared_preload_libraries snowflake_pg"));
-        self.machine.run(&format!("pg_conftool {major} new set snowflake_pg.worker_id 7"));
+        self.machine.run(&format!("pg_conftool {major} main set shared_preload_libraries snowflake_pg"));
+        self.machine.run(&format!("pg_conftool {major} main set snowflake_pg.worker_id 7"));
     }
 
     fn control(&self, action: &str) {
-        self.machine.run(&format!("pg_ctlcluster {} new {action}", self.major));
+        self.machine.run(&format!("pg_ctlcluster {} main {action}", self.major));
     }
 
     /// Issues an ID, which is of worker 7 and above the one before.
@@ -73,7 +88,7 @@ impl Server {
             "CREATE EXTENSION snowflake_adopt; CREATE TABLE customers (id serial PRIMARY KEY, name text);
              INSERT INTO customers (name) VALUES ('Ada')",
         );
-        machine.run(&psql_script(r"SELECT command FROM snowflake_adopt.plan('customers') \gexec"));
+        machine.sql_script(r"SELECT command FROM snowflake_adopt.plan('customers') \gexec");
         machine.sql("INSERT INTO customers (name) VALUES ('Grace')");
         let customers = "SELECT name, worker_id FROM customers, snowflake_decode(id) ORDER BY id DESC LIMIT 1";
         assert_eq!(machine.sql(customers), "Grace|7");
@@ -113,11 +128,11 @@ done"#,
     /// Removes the extension and the package. The server goes on without it.
     fn remove(&self) {
         let machine = &self.machine;
-        machine.run(&psql_script(r"SELECT command FROM snowflake_adopt.revert_plan('customers') \gexec"));
+        machine.sql_script(r"SELECT command FROM snowflake_adopt.revert_plan('customers') \gexec");
         machine.sql("INSERT INTO customers (name) VALUES ('Linus')");
         assert_eq!(machine.sql("SELECT id FROM customers WHERE name = 'Linus'"), "2");
         machine.sql("DROP TABLE orders; DROP EXTENSION snowflake_adopt, snowflake_pg");
-        machine.run(&format!("pg_conftool {} new set shared_preload_libraries ''", self.major));
+        machine.run(&format!("pg_conftool {} main set shared_preload_libraries ''", self.major));
         self.control("restart");
         let said = machine.run(&format!("apt-get purge -qq -y -o Dpkg::Use-Pty=0 {}", self.package));
         assert!(!said.contains("WARNING"), "{said}");
@@ -133,50 +148,59 @@ const FIRST: &str = "CREATE EXTENSION snowflake_pg;
 #[test(By("make suite NAME=packages"))]
 fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
-    let server = Server::new(&packages);
-    let machine = &server.machine;
-    let before = machine.changes();
-    server.install("/packages");
-    assert!(machine.changes().len() > before.len(), "nothing is installed");
-    server.follow_links();
-    server.plan_faults();
-    server.configure();
-    server.control("start");
-    machine.sql(FIRST);
-    let first = server.issue("0");
-    // As a newer package would be. The server keeps its library until its restart.
-    server.install("/packages");
-    let second = server.issue(&first);
-    server.control("restart");
-    server.issue(&second);
-    server.adopt_and_watch();
-    server.remove();
-    let own = |path: &PathBuf| !path.starts_with("etc/postgresql") && !path.starts_with("var/lib/postgresql");
-    let left: Vec<_> = machine.changes().into_iter().filter(own).collect();
-    assert_eq!(left, before.into_iter().filter(own).collect::<Vec<_>>());
+    for (suite, major) in SUITES {
+        let server = Server::new(suite, major, &packages, "package");
+        let machine = &server.machine;
+        let before = machine.changes();
+        machine.note("Install:");
+        server.install();
+        assert!(machine.changes().len() > before.len(), "nothing is installed");
+        server.follow_links();
+        server.plan_faults();
+        machine.note("What debian/tests runs:");
+        server.smoke();
+        machine.note("Configure a server, and issue IDs:");
+        server.configure();
+        server.control("start");
+        machine.sql(FIRST);
+        let first = server.issue("0");
+        machine.note("Upgrade. The server keeps its library until its restart:");
+        server.upgrade();
+        let second = server.issue(&first);
+        server.control("restart");
+        server.issue(&second);
+        machine.note("Give a table Snowflake IDs, and watch the server:");
+        server.adopt_and_watch();
+        machine.note("Remove:");
+        server.remove();
+        let own = |path: &PathBuf| !path.starts_with("etc/postgresql") && !path.starts_with("var/lib/postgresql");
+        let left: Vec<_> = machine.changes().into_iter().filter(own).collect();
+        assert_eq!(left, before.into_iter().filter(own).collect::<Vec<_>>(), "{suite}, {major}");
+    }
 }
 
 #[test(By("make suite NAME=packages"))]
 fn removing_the_package_of_a_server_that_preloads_it_warns_and_the_package_can_come_back() {
     let packages = from_make("SNOWFLAKE_PG_DEBS");
-    let server = Server::new(&packages);
+    let (suite, major) = SUITES[0];
+    let server = Server::new(suite, major, &packages, "removal");
     let machine = &server.machine;
-    server.install("/packages");
+    server.install();
     server.configure();
     server.control("start");
     machine.sql(FIRST);
     let first = server.issue("0");
     let said = machine.run(&format!("apt-get remove -qq -y -o Dpkg::Use-Pty=0 {}", server.package));
-    let file = format!("/etc/postgresql/{}/new/postgresql.conf", server.major);
+    let file = format!("/etc/postgresql/{}/main/postgresql.conf", server.major);
     assert!(said.contains(&format!("shared_preload_libraries still names snowflake_pg:\n  {file}\n")), "{said}");
     let refused = machine.attempt(&psql("SELECT snowflake_nextval()")).expect_err("a new session");
     assert!(refused.contains("could not access file \"$libdir/snowflake_pg\""), "{refused}");
-    let start = format!("pg_ctlcluster {} new restart", server.major);
+    let start = format!("pg_ctlcluster {} main restart", server.major);
     let refused = machine.attempt(&start).expect_err("a server without its library");
     // The rest of the message differs between minor versions.
     assert!(refused.contains("FATAL:  could not ") && refused.contains("\"snowflake_pg\""), "{refused}");
     // As the hint says.
-    server.install("/packages");
+    server.install();
     server.control("start");
     server.issue(&first);
 }
@@ -190,7 +214,7 @@ fn the_sources_that_are_packed_for_pgxn_are_enough_to_build() {
     let root = directory.path().join(format!("snowflake_pg-{}", env!("CARGO_PKG_VERSION")));
     assert!(root.join("META.json").exists() && root.join("Cargo.lock").exists());
     fs::set_permissions(root.join("tools/setup"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a file");
-    let target = testbed::project().join("target/dist");
+    let target = project().join("target/dist");
     let mut make = Command::new("make");
     make.arg("--directory").arg(&root).env("CARGO_TARGET_DIR", &target);
     assert!(make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").status().expect("make").success());

@@ -1,20 +1,22 @@
-//! A copy of this machine: its files under an overlay, with processes and a network of its own.
+//! A machine of a suite of Debian: the root that tools/debian_root makes, under an overlay, with processes and a network of its
+//! own.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
+use testbed::project;
 
-/// Makes the copy, says so, and waits. `$0` is a directory for it.
+/// Makes the machine, says so, and waits. `$0` is a directory for it.
 const HOLD: &str = "set -e
-mount -t overlay overlay -o lowerdir=/,upperdir=$0/changes,workdir=$0/work $0/root
+mount -t overlay overlay -o lowerdir=\"$2\",upperdir=$0/changes,workdir=$0/work $0/root
 mount -t proc proc $0/root/proc
 mount --rbind /dev $0/root/dev
 mount -t tmpfs tmpfs $0/root/dev/shm
 mount -t tmpfs tmpfs $0/root/run
 mkdir $0/root/run/postgresql
-chown postgres: $0/root/run/postgresql
+chroot $0/root chown postgres: /run/postgresql
 mkdir $0/root/packages
 mount --bind \"$1\" $0/root/packages
 ip link set lo up 2>/dev/null || true
@@ -30,27 +32,33 @@ pub struct Machine {
     holder: Child,
     inside: String,
     directory: TempDir,
+    transcript: File,
 }
 
 impl Machine {
-    /// A copy on which `packages` is the directory `/packages`.
-    pub fn new(packages: &Path) -> Self {
+    /// A machine of this suite, on which `packages` is the directory `/packages`. The transcript is a name in
+    /// `target/transcripts`.
+    pub fn new(suite: &str, packages: &Path, transcript: &str) -> Self {
+        let root = project().join("target/roots").join(suite);
+        let transcripts = project().join("target/transcripts");
+        fs::create_dir_all(&transcripts).expect("own directory");
         let directory = tempfile::tempdir().expect("a temporary directory");
         for name in ["changes", "work", "root"] {
             fs::create_dir(directory.path().join(name)).expect("own directory");
         }
         let mut holder = Command::new("unshare")
             .args(["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", "sh", "-c", HOLD])
-            .args([directory.path(), packages])
+            .args([directory.path(), packages, &root])
             .stdout(Stdio::piped())
             .spawn()
             .expect("unshare");
         let mut said = String::new();
         BufReader::new(holder.stdout.take().expect("a pipe")).read_line(&mut said).expect("text");
-        assert_eq!(said, "ready\n", "this machine can't be copied");
+        assert_eq!(said, "ready\n", "{} can't be used", root.display());
         let children = format!("/proc/{0}/task/{0}/children", holder.id());
         let inside = fs::read_to_string(children).expect("a child").trim().to_owned();
-        Self { holder, inside, directory }
+        let transcript = File::create(transcripts.join(transcript)).expect("own file");
+        Self { holder, inside, directory, transcript }
     }
 
     fn command(&self, script: &str) -> Command {
@@ -61,6 +69,7 @@ impl Machine {
             "-i",
             "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME=/root",
+            "LANG=C.UTF-8",
             "DEBIAN_FRONTEND=noninteractive",
         ]);
         command.args(["sh", "-c", script]);
@@ -75,25 +84,46 @@ impl Machine {
         if output.status.success() { Ok(said) } else { Err(said) }
     }
 
+    /// Adds to the transcript, as a terminal would show it.
+    fn show(&self, prompt: &str, typed: &str, said: &str) {
+        let newline = if said.is_empty() { "" } else { "\n" };
+        write!(&self.transcript, "{prompt} {typed}\n{said}{newline}").expect("own file");
+    }
+
+    fn must(&self, prompt: &str, typed: &str, script: &str) -> String {
+        let said = self.attempt(script);
+        self.show(prompt, typed, said.as_ref().unwrap_or_else(|said| said));
+        said.unwrap_or_else(|said| panic!("{script}\n{said}"))
+    }
+
+    /// A remark in the transcript.
+    pub fn note(&self, remark: &str) {
+        self.show("\n--", remark, "");
+    }
+
     /// What a script of root says, which must succeed. The transcript shows both.
     pub fn run(&self, script: &str) -> String {
-        let said = self.attempt(script);
-        println!("# {script}\n{}", said.as_ref().unwrap_or_else(|said| said));
-        said.unwrap_or_else(|said| panic!("{script}\n{said}"))
+        self.must("#", script, script)
     }
 
     /// What psql prints of SQL, as the superuser.
     pub fn sql(&self, sql: &str) -> String {
-        self.run(&psql(sql))
+        self.must("postgres=#", sql, &psql(sql))
     }
 
-    /// Copies a file of this machine into a directory of the copy.
+    /// The same of a script, which may have psql's commands, such as `\gexec`.
+    pub fn sql_script(&self, script: &str) -> String {
+        let psql = "runuser -u postgres -- psql -XAt -v ON_ERROR_STOP=1";
+        self.must("postgres=#", script, &format!("{psql} <<'END'\n{script}\nEND"))
+    }
+
+    /// Copies a file of this machine into a directory of that one.
     pub fn put(&self, file: &Path, directory: &str) {
         let into = Path::new("/proc").join(&self.inside).join("root").join(directory);
         fs::copy(file, into.join(file.file_name().expect("a file"))).expect("a copy");
     }
 
-    /// The files that are not as on the machine that was copied, but for the notes of dpkg.
+    /// The files that are not as in the root, but for the notes of dpkg.
     pub fn changes(&self) -> Vec<PathBuf> {
         let root = self.directory.path().join("changes");
         let mut found = Vec::new();
@@ -123,12 +153,6 @@ impl Machine {
 pub fn psql(sql: &str) -> String {
     format!("runuser -u postgres -- psql -XAtq -v ON_ERROR_STOP=1 -c \"{sql}\"")
 }
-
-/// A command that gives psql a script, which may have its commands, such as `\gexec`.
-pub fn psql_script(script: &str) -> String {
-    format!("runuser -u postgres -- psql -XAt -v ON_ERROR_STOP=1 <<'END'\n{script}\nEND")
-}
-
 impl Drop for Machine {
     fn drop(&mut self) {
         let _ = self.holder.kill();
