@@ -17,7 +17,7 @@ fn the_files_of_all_packages_have_the_version_of_the_extension() {
         assert_eq!(meta["provides"][extension]["version"], VERSION);
     }
     let changelog = text("debian/changelog");
-    assert_eq!(changelog.lines().next(), Some(&*format!("snowflake-pg ({VERSION}) unstable; urgency=medium")));
+    assert_eq!(changelog.lines().next(), Some(&*format!("snowflake-pg ({VERSION}-1) unstable; urgency=medium")));
     let version = format!("default_version = '{VERSION}'");
     assert!(text("sql/hosted/snowflake_hosted.control").contains(&version));
     assert_eq!(hosted_script().matches(&format!("'{VERSION}'")).count(), 1);
