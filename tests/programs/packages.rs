@@ -99,9 +99,9 @@ dpkg-deb --build /tmp/newer /tmp/newer.deb && rm -r /tmp/newer"
             "runuser -u monitoring -- env DATA_SOURCE_NAME='host=/var/run/postgresql user=monitoring dbname=postgres' \\
     /tmp/prometheus-postgres-exporter --extend.query-path={files}/postgres_exporter.yml \\
     --web.listen-address=127.0.0.1:9187 >/tmp/exporter.log 2>&1 &
-curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/metrics | grep ^snowflake_"
+curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/metrics | grep ^snowflake_
+kill $!"
         ));
-        machine.run("pkill prometheus");
         let status = metrics.lines().find(|metric| metric.starts_with("snowflake_server_info{")).expect("a server");
         assert!(status.contains("worker=\"7\"") && status.ends_with(" 1"), "{status}");
     }
