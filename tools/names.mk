@@ -207,7 +207,7 @@ suite/next: setup
 # PostgreSQL 16 is in no suite of Debian's: its package needs headers from elsewhere.
 debian_majors = 15 17 18 19
 ## packages in roots of Debian 12, 13 and the next one (four minutes, and building; root)
-suite/packages: dist sbom
+suite/packages: dist sbom rpm
 	@tools/setup servers packages package-tests monitoring
 	@tools/debian_root bookworm 15
 	@tools/debian_root trixie 17
@@ -215,9 +215,12 @@ suite/packages: dist sbom
 	@tools/with_postgresql "$(debian_majors)" $(MAKE) --no-print-directory deb PG_SUPPORTED_VERSIONS="$(debian_majors)"
 	target/pgxn/bin/pgxn_meta META.json
 	lintian --fail-on error,warning target/deb/*.deb target/deb/dbgsym/*.deb
+	rpmlint $$(ls target/rpm/*.rpm | grep -v src.rpm)
 	@echo "==> Installing, upgrading and removing the packages in roots of their own"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
 		SNOWFLAKE_PG_SBOM=$(CURDIR)/$(sbom) \
+		SNOWFLAKE_PG_TARBALL=$(CURDIR)/$(tarball) \
+		SNOWFLAKE_PG_RPM="$$(ls $(CURDIR)/target/rpm/snowflake_pg_$(pg_major)-*.rpm | grep -v src.rpm)" \
 		$(programs) packages:: --include-ignored
 
 ## the page that decodes IDs, in a browser (half a minute; installs Chromium)

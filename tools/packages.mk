@@ -17,7 +17,7 @@ join_registry = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdi
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 scripts_into = target
 
-.PHONY: install uninstall scripts image deb dist
+.PHONY: install uninstall scripts image deb dist tarball rpm
 
 # Builds nothing, so that root needs no Rust.
 install:
@@ -77,3 +77,32 @@ dist:
 	cp target/committed/sql/hosted/README.md target/committed/sql/hosted/snowflake_hosted.control target/dbdev
 	cp target/snowflake_hosted.sql target/dbdev/snowflake_hosted--$(version).sql
 	@echo "==> target/dbdev"
+
+# Of the last commit, with the crates that building needs on Linux: nothing else has to be fetched. The same commit gives the
+# same bytes, with the same xz.
+unpacked = snowflake_pg-$(version)
+tarball = target/$(unpacked)-vendored.tar.xz
+tarball:
+	@tools/setup vendor
+	rm -rf target/vendored && mkdir -p target/vendored
+	git archive --prefix $(unpacked)/ HEAD | tar --extract --directory target/vendored
+	cd target/vendored/$(unpacked) && $(CURDIR)/target/vendor/bin/cargo-vendor-filterer --versioned-dirs \
+		--platform x86_64-unknown-linux-gnu --platform aarch64-unknown-linux-gnu --keep-dep-kinds no-dev vendor 2>/dev/null
+	printf '[source.crates-io]\nreplace-with = "vendored"\n[source.vendored]\ndirectory = "vendor"\n' \
+		>target/vendored/$(unpacked)/.cargo/config.toml
+	tar --create --directory target/vendored --format gnu --sort name --owner 0 --group 0 --numeric-owner \
+		--mode u=rwX,go=rX --mtime "@$$(git log -1 --format=%ct)" $(unpacked) | xz --threads 1 >$(tarball)
+	@rm -rf target/vendored
+	@echo "==> $(tarball)"
+
+# For the PostgreSQL of PG_CONFIG, and without network. On a Red Hat with PGDG's packages, rpmbuild needs only pgmajorversion.
+rpm: setup tarball
+	@tools/setup rpm
+	@rm -rf target/rpm && mkdir -p target/rpm
+	unshare --map-root-user --net rpmbuild -ba --nodeps --quiet --define "_topdir $(CURDIR)/target/rpm" \
+		--define "_sourcedir $(CURDIR)/target" --define "_buildhost localhost" --define "pgmajorversion $(pg_major)" \
+		--define "pgconfig $$(command -v $(pg_config))" --define "pgpkglibdir $$($(pg_config) --pkglibdir)" \
+		--define "pgsharedir $$($(pg_config) --sharedir)" packaging/rpm/snowflake_pg.spec
+	@mv target/rpm/RPMS/*/*.rpm target/rpm/SRPMS/*.rpm target/rpm/
+	@rm -rf target/rpm/BUILD target/rpm/BUILDROOT
+	@ls target/rpm/*.rpm

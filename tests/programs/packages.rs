@@ -5,6 +5,7 @@
 
 mod contents;
 mod machine;
+mod sources;
 mod versions;
 
 use machine::{Machine, psql};

@@ -25,6 +25,11 @@ fn what_lists_the_versions_lists_those_of_the_packages() {
         ("benches/naive_generator/Cargo.toml", &features),
         (".github/workflows/test.yml", &matrix),
         (".github/workflows/release.yml", &matrix),
+        (
+            "packaging/rpm/snowflake_pg.spec",
+            &format!("%{{?pgmajorversion}} < {oldest} || 0%{{?pgmajorversion}} > {newest}\n"),
+        ),
+        ("packaging/rpm/snowflake_pg.spec", &format!("is for PostgreSQL {oldest} to {newest}}}\n")),
         ("META.json", &format!("\"PostgreSQL\": \"{oldest}.0.0\"")),
         ("README.md", &format!("PostgreSQL {oldest} to {newest}")),
     ] {

@@ -18,6 +18,8 @@ fn the_files_of_all_packages_have_the_version_of_the_extension() {
     }
     let changelog = text("debian/changelog");
     assert_eq!(changelog.lines().next(), Some(&*format!("snowflake-pg ({VERSION}-1) unstable; urgency=medium")));
+    let spec = text("packaging/rpm/snowflake_pg.spec");
+    assert!(spec.contains(&format!("\nVersion:        {VERSION}\n")) && spec.contains(&format!("> - {VERSION}-1\n")));
     let version = format!("default_version = '{VERSION}'");
     assert!(text("sql/hosted/snowflake_hosted.control").contains(&version));
     assert_eq!(hosted_script().matches(&format!("'{VERSION}'")).count(), 1);
