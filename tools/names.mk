@@ -235,6 +235,12 @@ suite/patroni: ready
 ## PostgreSQL's own regression and isolation tests (six minutes; unpacks its sources into target)
 suite/postgresql: needs = postgresql-source
 
+## two builds of the packages of the last commit, byte for byte (ten minutes; PARTS="tarball rpm")
+suite/reproducible: setup
+	@tools/setup vendor packages rpm
+	@echo "==> Building the last commit twice, in different places"
+	tools/reproducible $(or $(PARTS),rpm deb)
+
 ## a month of 1,024 workers in which all goes wrong (two minutes; DAYS=1 SEED=2)
 suite/simulate: setup
 	@echo "==> Simulating 1,024 workers in 32 data centers"
