@@ -9,12 +9,10 @@
 # make fuzz           call functions at random, and damage state files (a minute; SECONDS=600 SEED=2)
 # make run            show the main job on throwaway servers (a minute)
 # make site           make a site of the documents, with search (seconds; first builds mdBook)
-# make deb            build a Debian package for each PostgreSQL whose headers are installed
-# make image          make an image of the extensions, for CloudNativePG (PostgreSQL 18 or later)
-# make dist           pack the last commit for PGXN, and make scripts, also for dbdev
-# make scripts        make the scripts of plain SQL, for hosted databases
-# make sbom           list what is linked into the library, as CycloneDX
+# make release-check  do and check each step up to a tag (a night)
+# make publish-as     fill in where the project is (URL=… MAINTAINER="Name <address>")
 # make clean          remove what was built
+# make pack NAME=…     make a package, an image, an archive, or what goes with them
 # make demo NAME=…     show one thing at work
 # make suite NAME=…    run one of the suites of make test and make test-all, or one that takes longer
 # make picture NAME=…  draw one of the pictures of the documents anew
@@ -122,6 +120,6 @@ clean:
 	cargo clean
 	find tests/programs/clients -name node_modules -prune -exec rm -rf {} +
 
-include tools/packages.mk # install, scripts, image, deb and dist
-include tools/release.mk # sbom, sums and publish-as
+include tools/packages.mk # install, and the names of make pack
+include tools/release.mk # others of them, release-check and publish-as
 include tools/names.mk # demo, suite and picture

@@ -1,18 +1,20 @@
-# The names of make demo, make suite and make picture. The text above a name is what they list; what a name needs, and the
-# arguments of its program, are variables of that name.
+# The names of make demo, make suite and make picture; those of make pack are in packages.mk and release.mk. The text above a
+# name is what they list; what a name needs, and the arguments of its program, are variables of that name.
 
-.PHONY: demo suite picture ready
+.PHONY: demo suite picture pack ready
+names = tools/names.mk tools/packages.mk tools/release.mk
 
 # Of a name that is not there, they list those that are.
-chosen = $(or $(addprefix $1/,$(filter $(NAME),$(shell sed -n 's|^$1/\([a-z0-9-]*\):.*|\1|p' tools/names.mk))),$1/-)
+chosen = $(or $(addprefix $1/,$(filter $(NAME),$(shell sed -n 's|^$1/\([a-z0-9-]*\):.*|\1|p' $(names)))),$1/-)
 demo: $(call chosen,demo)
 suite: $(call chosen,suite)
 picture: $(call chosen,picture)
+pack: $(call chosen,pack)
 
-demo/- suite/- picture/-:
+demo/- suite/- picture/- pack/-:
 	@{ test -z "$(NAME)" || echo "There is no $(@D) \"$(NAME)\"."; echo "make $(@D) NAME=…, which is one of:"; \
 	awk -F '[/:]' '/^## / { text = substr($$0, 4); next } $$1 == "$(@D)" && text { printf "  %-14s %s\n", $$2, text } { text = "" }' \
-		tools/names.mk; } >&2; exit 2
+		$(names); } >&2; exit 2
 
 # The tests beside other people's programs; arguments follow.
 programs = cargo test --locked --package promises --test programs --
@@ -171,7 +173,7 @@ suite/interleavings: suite/loom
 suite/image: setup
 	@tools/setup servers tests image
 	PG_CONFIG=$$(tools/postgresql 18) && export PG_CONFIG CARGO_TARGET_DIR=$(CURDIR)/target/versions/18 && \
-		$(MAKE) --no-print-directory image library=target/versions/18/release/libsnowflake_pg.so && unset CARGO_TARGET_DIR && \
+		$(MAKE) --no-print-directory pack/image library=target/versions/18/release/libsnowflake_pg.so && unset CARGO_TARGET_DIR && \
 		SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/versions/18/release/libsnowflake_pg.so \
 		SNOWFLAKE_PG_IMAGE=$$(echo $(CURDIR)/target/image/*.tar) $(programs) image:: --include-ignored
 
@@ -207,12 +209,12 @@ suite/next: setup
 # PostgreSQL 16 is in no suite of Debian's: its package needs headers from elsewhere.
 debian_majors = 15 17 18 19
 ## packages in roots of Debian 12, 13 and the next one (four minutes, and building; root)
-suite/packages: dist sbom rpm
+suite/packages: pack/dist pack/sbom pack/rpm
 	@tools/setup servers packages package-tests monitoring
 	@tools/debian_root bookworm 15
 	@tools/debian_root trixie 17
 	@tools/debian_root sid 18 19
-	@tools/with_postgresql "$(debian_majors)" $(MAKE) --no-print-directory deb PG_SUPPORTED_VERSIONS="$(debian_majors)"
+	@tools/with_postgresql "$(debian_majors)" $(MAKE) --no-print-directory pack/deb PG_SUPPORTED_VERSIONS="$(debian_majors)"
 	target/pgxn/bin/pgxn_meta META.json
 	lintian --fail-on error,warning target/deb/*.deb target/deb/dbgsym/*.deb
 	rpmlint $$(ls target/rpm/*.rpm | grep -v src.rpm)

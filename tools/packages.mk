@@ -17,7 +17,7 @@ join_registry = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdi
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 scripts_into = target
 
-.PHONY: install uninstall scripts image deb dist tarball rpm
+.PHONY: install uninstall
 
 # Builds nothing, so that root needs no Rust.
 install:
@@ -35,14 +35,15 @@ install:
 	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$(version).sql"
 
 # For databases that cannot have the extensions. A release has both; packages do not.
-scripts:
+## the scripts of plain SQL, for hosted databases (a second)
+pack/scripts:
 	@mkdir -p "$(scripts_into)"
 	@$(call join_hosted,sql/hosted) >"$(scripts_into)/snowflake_hosted.sql"
 	@$(call join_registry,sql/registry) >"$(scripts_into)/snowflake_registry.sql"
 	@echo "==> $(scripts_into)/snowflake_hosted.sql, $(scripts_into)/snowflake_registry.sql"
 
-# Of the library that was built, or of a package: DEB=path. From PostgreSQL 18 on.
-image: $(if $(DEB),,build)
+## an image of the extensions for CloudNativePG, PostgreSQL 18 or later (DEB=package, or what is built)
+pack/image: $(if $(DEB),,build)
 	@tools/setup image
 	@rm -rf target/image && mkdir -p target/image/root
 	@$(if $(DEB),dpkg-deb --extract $(DEB) target/image/root,$(MAKE) --no-print-directory install DESTDIR=$(CURDIR)/target/image/root)
@@ -53,11 +54,11 @@ uninstall:
 	rm -f "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
 	cd "$(DESTDIR)$$($(pg_config) --sharedir)/extension" && rm -f $(foreach name,pg adopt registry hosted,snowflake_$(name).* snowflake_$(name)--*.sql)
 
-# Of the working tree. The rules of debian/ work with dpkg-buildpackage, too.
-# A network is at hand, so the library says what is linked into it. debian/rules alone goes without.
-deb: export AUDITABLE = 1
-deb: export PG_SUPPORTED_VERSIONS ?= installed
-deb: setup
+# Of the working tree. The rules of debian/ work with dpkg-buildpackage, too. A network is at hand, so the library says what is linked into it. debian/rules alone goes without.
+## a Debian package for each PostgreSQL whose headers are installed (four minutes for each)
+pack/deb: export AUDITABLE = 1
+pack/deb: export PG_SUPPORTED_VERSIONS ?= installed
+pack/deb: setup
 	@tools/setup packages
 	@echo "==> Building packages for PostgreSQL $$(pg_buildext supported-versions | xargs)"
 	rm -rf target/deb/*.deb target/deb/dbgsym
@@ -67,22 +68,23 @@ deb: setup
 	mv target/deb/*-dbgsym_*.deb target/deb/dbgsym
 	@ls target/deb/*.deb target/deb/dbgsym/*.deb
 
-dist:
+## the last commit for PGXN, and the functions in plain SQL, also for dbdev (a second)
+pack/dist:
 	@mkdir -p target
 	git archive --format zip --prefix snowflake_pg-$(version)/ --output target/snowflake_pg-$(version).zip HEAD
 	@echo "==> target/snowflake_pg-$(version).zip"
 	@rm -rf target/dbdev target/committed && mkdir -p target/dbdev target/committed
-	git archive HEAD Makefile tools/names.mk tools/packages.mk sql | tar --extract --directory target/committed
-	@$(MAKE) --no-print-directory --directory target/committed scripts scripts_into=$(CURDIR)/target
+	git archive HEAD Makefile tools/names.mk tools/packages.mk tools/release.mk sql | tar --extract --directory target/committed
+	@$(MAKE) --no-print-directory --directory target/committed pack/scripts scripts_into=$(CURDIR)/target
 	cp target/committed/sql/hosted/README.md target/committed/sql/hosted/snowflake_hosted.control target/dbdev
 	cp target/snowflake_hosted.sql target/dbdev/snowflake_hosted--$(version).sql
 	@echo "==> target/dbdev"
 
-# Of the last commit, with the crates that building needs on Linux: nothing else has to be fetched. The same commit gives the
-# same bytes, with the same xz.
+# The same commit gives the same bytes, with the same xz.
 unpacked = snowflake_pg-$(version)
 tarball = target/$(unpacked)-vendored.tar.xz
-tarball:
+## the last commit with all crates, for builds without network (two minutes)
+pack/tarball:
 	@tools/setup vendor
 	rm -rf target/vendored && mkdir -p target/vendored
 	git archive --prefix $(unpacked)/ HEAD | tar --extract --directory target/vendored
@@ -95,8 +97,9 @@ tarball:
 	@rm -rf target/vendored
 	@echo "==> $(tarball)"
 
-# For the PostgreSQL of PG_CONFIG, and without network. On a Red Hat with PGDG's packages, rpmbuild needs only pgmajorversion.
-rpm: setup tarball
+# Without network. On a Red Hat with PGDG's packages, rpmbuild needs only pgmajorversion.
+## a package for Red Hat's distributions, for the PostgreSQL of PG_CONFIG (six minutes)
+pack/rpm: setup pack/tarball
 	@tools/setup rpm
 	@rm -rf target/rpm && mkdir -p target/rpm
 	unshare --map-root-user --net rpmbuild -ba --nodeps --quiet --define "_topdir $(CURDIR)/target/rpm" \

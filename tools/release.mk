@@ -7,17 +7,20 @@ address = The snowflake_pg authors <maintainers@users.noreply.a-seed-2936da01.ex
 # Files with a placeholder. This one and the tests keep theirs.
 with = git grep --files-with-matches --fixed-strings -e "$1" -- . ':!tools' ':!tests'
 
-.PHONY: sbom sums publish-as
+.PHONY: release-check publish-as
 
-# Of the last commit, as the other artefacts are.
-sbom: setup
+release-check:
+	@tools/release_check $(STEPS)
+
+## what is linked into the library of the last commit, as CycloneDX (seconds)
+pack/sbom: setup
 	@tools/setup sbom manifests
 	@target/manifests/venv/bin/python tools/sbom.py "$(pg_major)" $(sbom)
 	@echo "==> $(sbom)"
 
-# Over what is to be published: each file of a directory, by its name.
-sums: DIRECTORY = target/release-files
-sums:
+## the sums of what is to be published (DIRECTORY=target/release-files)
+pack/sums: DIRECTORY = target/release-files
+pack/sums:
 	@test -d "$(DIRECTORY)" || { echo "==> There is no $(DIRECTORY). Add DIRECTORY=…" >&2; exit 1; }
 	cd "$(DIRECTORY)" && sums=$$(find . -type f ! -name 'SHA256SUMS*' -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum) && \
 		echo "$$sums" >SHA256SUMS

@@ -1,6 +1,6 @@
 -- The registry of worker IDs for snowflake_pg: plain SQL, for a database of PostgreSQL 15 or newer. `make install` joins the files
--- of this folder into the script of the extension snowflake_registry, and `make scripts` into one for psql, with script.psql. An
--- upgrade runs the same statements, and loses nothing.
+-- of this folder into the script of the extension snowflake_registry, and `make pack NAME=scripts` into one for psql, with
+-- script.psql. An upgrade runs the same statements, and loses nothing.
 --
 -- The registry grants a worker to a server for IDs with timestamps below `granted_until`. The next server with that worker
 -- begins there, or later. So two servers that both believe they have a worker never issue the same ID, whatever their

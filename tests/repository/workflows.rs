@@ -14,7 +14,7 @@ const NOT_HERE: [(&str, &str); 12] = [
     ("Install Rust", "it changes the machine"),
     ("Check", "make test and make lint"),
     ("Run it", "tools/nightly, which a test runs"),
-    ("Pack the sources", "make suite NAME=packages runs make dist sbom"),
+    ("Pack the sources", "make suite NAME=packages runs make pack NAME=\"dist sbom\""),
     ("Check what is linked in", "make lint"),
     ("Build the packages for EL 9", "its own suite"),
     ("Build the package", "Docker"),

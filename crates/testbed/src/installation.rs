@@ -98,7 +98,7 @@ impl Installation {
     pub(crate) fn install(&self, sources: &Path, library: &Path) {
         let mut make = make_install(sources, self.root.path());
         make.env("PG_CONFIG", &self.pg_config).arg(format!("library={}", library.display()));
-        make.arg("scripts").arg(format!("scripts_into={}", self.root.path().display()));
+        make.arg("pack/scripts").arg(format!("scripts_into={}", self.root.path().display()));
         let output = make.output().expect("make");
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
@@ -149,7 +149,7 @@ pub fn sources() -> PathBuf {
     std::env::var_os("SNOWFLAKE_PG_SOURCES").map_or_else(project, PathBuf::from)
 }
 
-/// The script for databases without the extension, as `make scripts` puts its parts together.
+/// The script for databases without the extension, as `make pack NAME=scripts` puts its parts together.
 pub fn hosted_script() -> String {
     fs::read_to_string(Installation::shared().script("snowflake_hosted.sql")).expect("an installed script")
 }
