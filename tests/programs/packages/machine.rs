@@ -1,5 +1,5 @@
 //! A machine of a suite of Debian: the root that tools/debian_root makes, under an overlay, with processes and a network of its
-//! own.
+//! own. Or one that has what this machine has.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -23,8 +23,19 @@ ip link set lo up 2>/dev/null || true
 echo ready
 exec chroot $0/root sleep infinity";
 
-/// What changes without harm: what dpkg and apt note of themselves, and what running programs write.
-const NOTES: [&str; 8] = ["etc/ld.so.cache", "packages", "root", "run", "tmp", "var/cache", "var/lib/apt", "var/log"];
+/// What changes without harm: what dpkg and apt note of themselves, servers, and what running programs write.
+const NOTES: [&str; 10] = [
+    "etc/ld.so.cache",
+    "etc/postgresql",
+    "packages",
+    "root",
+    "run",
+    "tmp",
+    "var/cache",
+    "var/lib/apt",
+    "var/lib/postgresql",
+    "var/log",
+];
 const DPKG: &str = "var/lib/dpkg";
 
 /// Dropping it ends all its processes, and removes what they wrote; so does the end of this process.
@@ -39,7 +50,15 @@ impl Machine {
     /// A machine of this suite, on which `packages` is the directory `/packages`. The transcript is a name in
     /// `target/transcripts`.
     pub fn new(suite: &str, packages: &Path, transcript: &str) -> Self {
-        let root = project().join("target/roots").join(suite);
+        Self::above(&project().join("target/roots").join(suite), packages, transcript)
+    }
+
+    /// The same with the files of this machine, which has Rust and rpm.
+    pub fn like_this(packages: &Path, transcript: &str) -> Self {
+        Self::above(Path::new("/"), packages, transcript)
+    }
+
+    fn above(root: &Path, packages: &Path, transcript: &str) -> Self {
         let transcripts = project().join("target/transcripts");
         fs::create_dir_all(&transcripts).expect("own directory");
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -48,7 +67,7 @@ impl Machine {
         }
         let mut holder = Command::new("unshare")
             .args(["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", "sh", "-c", HOLD])
-            .args([directory.path(), packages, &root])
+            .args([directory.path(), packages, root])
             .stdout(Stdio::piped())
             .spawn()
             .expect("unshare");

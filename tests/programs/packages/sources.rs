@@ -1,76 +1,89 @@
 //! The sources with their crates, and the package for Red Hat's distributions that is built from them.
 
-use super::{FIRST, Machine, from_make, major};
+use super::machine::Machine;
+use super::{FIRST, from_make};
+use std::collections::BTreeSet;
 use std::path::Path;
-use testbed::test;
+use std::process::Command;
+use testbed::{make_install, pg_config, postgresql, sources, test};
 
-/// A copy of this machine, whose network is cut off, with a file in its `/packages`, and what is installed of the extension.
-fn machine_with(file: &Path) -> Machine {
-    let machine = Machine::new(file.parent().expect("a directory"));
+/// A machine like this one, with a server that has never run, and a file in its `/packages`.
+fn machine_with(file: &Path, transcript: &str) -> Machine {
+    let machine = Machine::like_this(file.parent().expect("a directory"), transcript);
+    assert_eq!(installed(&machine), Files::new(), "the extension is installed on this machine");
     machine.run("rm -rf /etc/postgresql/*/*");
-    machine.run(&format!("pg_createcluster {} new", major()));
-    assert_eq!(installed(&machine), "", "the extension is installed on this machine");
+    machine.run(&format!("pg_createcluster {} new", postgresql()));
     machine
 }
 
-fn installed(machine: &Machine) -> String {
-    machine.run("find \"$(pg_config --pkglibdir)\" \"$(pg_config --sharedir)\" -name 'snowflake_*' | sort")
+type Files = BTreeSet<String>;
+
+fn lines(text: &str) -> Files {
+    text.lines().map(str::to_owned).collect()
+}
+
+/// What is there of the extension.
+fn installed(machine: &Machine) -> Files {
+    let [library, scripts] = ["--pkglibdir", "--sharedir"].map(|of| pg_config(of).display().to_string());
+    lines(&machine.run(&format!("find {library} {scripts} -name 'snowflake_*'")))
+}
+
+/// What `make install` writes here.
+fn of_make_install() -> Files {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    assert!(make_install(&sources(), root.path()).output().expect("make").status.success());
+    let found = Command::new("find").arg(root.path()).args(["-type", "f", "-printf", "/%P\n"]).output();
+    lines(&String::from_utf8(found.expect("find").stdout).expect("text"))
 }
 
 /// The server that was made issues an ID of its worker.
 fn issue_first(machine: &Machine) {
-    let major = major();
+    let major = postgresql();
     machine.run(&format!("pg_conftool {major} new set shared_preload_libraries snowflake_pg"));
     machine.run(&format!("pg_conftool {major} new set snowflake_pg.worker_id 7"));
     machine.run(&format!("pg_ctlcluster {major} new start"));
     machine.sql(FIRST);
     let id = machine.sql("INSERT INTO orders (item) VALUES ('tea') RETURNING id");
     assert_eq!(machine.sql(&format!("SELECT worker_id FROM snowflake_decode({id})")), "7");
+    machine.run(&format!("pg_ctlcluster {major} new stop"));
 }
 
 /// Not optimized, which takes a fourth of the time.
 #[test(By("make suite NAME=packages"))]
 fn the_sources_with_their_crates_build_and_install_without_git_and_network() {
     let archive = from_make("SNOWFLAKE_PG_TARBALL");
-    let machine = machine_with(&archive);
-    let cargo = String::from_utf8(std::process::Command::new("which").arg("cargo").output().expect("which").stdout);
-    let programs = Path::new(cargo.expect("text").trim()).parent().expect("a directory").to_path_buf();
-    machine.run("rm -f \"$(command -v git)\"");
+    let machine = machine_with(&archive, "tarball.txt");
+    let cargo = String::from_utf8(Command::new("which").arg("cargo").output().expect("which").stdout).expect("text");
+    let programs = Path::new(cargo.trim()).parent().expect("a directory").display();
+    let toolchains = std::env::var("RUSTUP_HOME").unwrap_or_else(|_| "/root/.rustup".into());
+    machine.run("rm -f \"$(command -v git)\" && ! command -v git");
     machine.run("mkdir /src && tar -xf /packages/snowflake_pg-*-vendored.tar.xz -C /src --strip-components 1");
-    machine.attempt("timeout 10 getent hosts deb.debian.org").expect_err("a network");
+    machine.attempt("timeout 10 curl --silent --show-error https://crates.io").expect_err("a network");
+    let config = pg_config("--bindir").join("pg_config");
     machine.run(&format!(
-        "export PATH=\"$PATH:{}\" CARGO_HOME=/tmp/empty RUSTUP_HOME=\"{}\" CARGO_PROFILE_RELEASE_LTO=off \\
+        "export PATH=\"$PATH:{programs}\" CARGO_HOME=/tmp/empty RUSTUP_HOME={toolchains} CARGO_PROFILE_RELEASE_LTO=off \\
     CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-make -C /src",
-        programs.display(),
-        std::env::var("RUSTUP_HOME").unwrap_or_else(|_| "/root/.rustup".into()),
+make -C /src PG_CONFIG={}",
+        config.display()
     ));
-    machine.run("make -C /src install");
+    machine.run(&format!("make -C /src install PG_CONFIG={}", config.display()));
     issue_first(&machine);
 }
 
 #[test(By("make suite NAME=packages"))]
 fn an_rpm_brings_what_make_install_does_runs_no_scripts_and_leaves_no_trace() {
     let package = from_make("SNOWFLAKE_PG_RPM");
-    let machine = machine_with(&package);
+    let machine = machine_with(&package, "rpm.txt");
     let rpm = format!("/packages/{}", package.file_name().expect("a file").display());
     assert_eq!(machine.run(&format!("rpm --query --scripts --triggers --package {rpm}")), "");
+    let before = machine.changes();
     // Debian's PostgreSQL is not in the database of rpm.
     machine.run(&format!("rpm --install --nodeps {rpm}"));
-    let files = machine.run(&format!("rpm --query --list --package {rpm} | grep -v -e /doc/ -e /licenses/ | sort"));
+    let files = lines(&machine.run(&format!("rpm --query --list --package {rpm} | grep -v -e /doc/ -e /licenses/")));
     assert_eq!(installed(&machine), files);
+    assert_eq!(files, of_make_install());
     issue_first(&machine);
-    let name = format!("snowflake_pg_{}", major());
+    let name = format!("snowflake_pg_{}", postgresql());
     machine.run(&format!("rpm --verify --nodeps {name} && rpm --erase {name}"));
-    assert_eq!(installed(&machine), "");
-    // As `make install` says it, into the same places.
-    let sources = testbed::sources();
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    assert!(testbed::make_install(&sources, directory.path()).output().expect("make").status.success());
-    let of_make =
-        std::process::Command::new("find").arg(directory.path()).args(["-type", "f", "-printf", "/%P\n"]).output();
-    let of_make = String::from_utf8(of_make.expect("find").stdout).expect("text");
-    let mut of_make: Vec<_> = of_make.lines().collect();
-    of_make.sort_unstable();
-    assert_eq!(files.lines().collect::<Vec<_>>(), of_make);
+    assert_eq!(machine.changes(), before);
 }
