@@ -107,17 +107,45 @@ kill $!"
         assert!(status.contains("worker=\"7\"") && status.ends_with(" 1"), "{status}");
     }
 
-    /// Every link of the documents to a file leads to one that the package brings.
-    fn follow_links(&self) {
-        let dead = self.machine.run(&format!(
-            r#"cd /usr/share/doc/{} && find . -name '*.md' | while read -r page; do
-    grep -oE '\]\([^):]*\)' "$page" | sed 's/^](//; s/)$//; s/#.*//' | while read -r to; do
-        test -e "$(dirname "$page")/$to" || echo "$page: $to"
-    done
-done"#,
-            self.package
-        ));
-        assert_eq!(dead, "", "dead links");
+    /// Another server here leases its worker from a registry in a database of this one, as docs/registry.md says.
+    fn lease(&self) {
+        let (machine, major) = (&self.machine, &self.major);
+        machine.run("runuser -u postgres -- createdb registry");
+        let registry = |sql: &str| machine.run(&format!("runuser -u postgres -- psql -d registry -XAtqc \"{sql}\""));
+        registry("CREATE EXTENSION snowflake_registry");
+        registry("CREATE ROLE fleet LOGIN IN ROLE snowflake_registry_server PASSWORD 'between us'");
+        machine.run(
+            "echo '*:*:registry:fleet:between us' | install -o postgres -m 600 /dev/stdin /var/lib/postgresql/pgpass",
+        );
+        machine.run(&format!("pg_createcluster {major} leased"));
+        let conninfo = "host=127.0.0.1 dbname=registry user=fleet passfile=/var/lib/postgresql/pgpass";
+        let settings = [("snowflake_pg.worker_id", "registry"), ("snowflake_pg.registry_conninfo", conninfo)];
+        for (name, value) in [("shared_preload_libraries", "snowflake_pg")].into_iter().chain(settings) {
+            machine.run(&format!("pg_conftool {major} leased set {name} '{value}'"));
+        }
+        machine.run(&format!("pg_ctlcluster {major} leased start"));
+        let leased = |sql: &str| format!("runuser -u postgres -- psql -p 5433 -XAtqc \"{sql}\"");
+        machine.run(&leased("CREATE EXTENSION snowflake_pg"));
+        machine.run(&format!("until {}; do sleep 1; done", leased("SELECT snowflake_nextval()")));
+        assert_eq!(machine.run(&leased("SELECT worker_id, worker_id_source FROM snowflake_status")), "0|registry");
+        let of_worker = "SELECT state, server FROM snowflake_registry.workers WHERE worker_id = 0";
+        assert_eq!(registry(of_worker), format!("leased|{major}/leased"));
+        machine.run(&format!("pg_dropcluster --stop {major} leased"));
+        machine.run("runuser -u postgres -- dropdb registry");
+    }
+
+    /// A database without the extension runs the script of a release.
+    fn run_hosted(&self) {
+        let machine = &self.machine;
+        machine.put(&from_make("SNOWFLAKE_PG_DIST").with_file_name("snowflake_hosted.sql"), "tmp");
+        machine.run("runuser -u postgres -- createdb hosted");
+        let id = machine.run(
+            "runuser -u postgres -- psql -d hosted -XAtq -v ON_ERROR_STOP=1 -c 'CREATE SCHEMA ids' \\
+    -c 'SET search_path = ids' -f /tmp/snowflake_hosted.sql -c 'SELECT snowflake_set_worker_id(8)' \\
+    -c 'SELECT worker_id FROM snowflake_decode(snowflake_nextval())' | tail -n 1",
+        );
+        assert_eq!(id, "8");
+        machine.run("runuser -u postgres -- dropdb hosted");
     }
 
     /// The scripts of the package can be run.
@@ -156,7 +184,7 @@ fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
         machine.note("Install:");
         server.install();
         assert!(machine.changes().len() > before.len(), "nothing is installed");
-        server.follow_links();
+        machine.follow_links(&format!("/usr/share/doc/{}", server.package));
         server.plan_faults();
         machine.note("What debian/tests runs:");
         server.smoke();
@@ -172,6 +200,10 @@ fn a_package_brings_ids_an_adopted_table_and_metrics_and_leaves_no_trace() {
         server.issue(&second);
         machine.note("Give a table Snowflake IDs, and watch the server:");
         server.adopt_and_watch();
+        machine.note("Lease a worker from a registry:");
+        server.lease();
+        machine.note("In a database without the extension:");
+        server.run_hosted();
         machine.note("Remove:");
         server.remove();
         assert_eq!(machine.changes(), before, "{suite}, {major}");

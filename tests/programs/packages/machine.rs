@@ -142,6 +142,18 @@ impl Machine {
         fs::copy(file, into.join(file.file_name().expect("a file"))).expect("a copy");
     }
 
+    /// Every link of the documents in a directory to a file leads to one that is there.
+    pub fn follow_links(&self, directory: &str) {
+        let dead = self.run(&format!(
+            r#"cd {directory} && find . -name '*.md' | while read -r page; do
+    grep -oE '\]\([^):]*\)' "$page" | sed 's/^](//; s/)$//; s/#.*//' | while read -r to; do
+        test -e "$(dirname "$page")/$to" || echo "$page: $to"
+    done
+done"#
+        ));
+        assert_eq!(dead, "", "dead links");
+    }
+
     /// The files that are not as in the root, but for the notes of dpkg.
     pub fn changes(&self) -> Vec<PathBuf> {
         let root = self.directory.path().join("changes");
