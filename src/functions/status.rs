@@ -5,10 +5,10 @@ use super::state::Condition;
 use super::time::{interval, interval_us, timestamptz};
 use crate::config::{gucs, preload};
 use crate::errors::sentences;
-use crate::postgres::clock;
 use crate::postgres::host_number::Resolved;
 use crate::postgres::report::{error_report, may_read_all_settings};
 use crate::postgres::server_encoding::{characters, displayable};
+use crate::postgres::{clock, command};
 use crate::shared::machine;
 use crate::shared::{Shared, shared};
 use crate::worker;
@@ -42,9 +42,10 @@ fn snowflake_get_status() -> Row {
 /// The version of the extension in this database. Here and not in the view, which so grows at its end: `CREATE OR REPLACE
 /// VIEW` takes no other new column.
 fn extension_version() -> Option<String> {
-    let query = "SELECT extversion FROM pg_catalog.pg_extension
+    let query = c"SELECT extversion FROM pg_catalog.pg_extension
         WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg'::pg_catalog.name";
-    Spi::get_one(query).ok().flatten()
+    let [version] = command::rows::<1>(query).pop()?;
+    version?.into_string().ok()
 }
 
 /// The columns that only a preloading server has.

@@ -83,7 +83,10 @@ fn read(can_be_clone: bool) -> Result<u64, String> {
             AND original.groupid OPERATOR(pg_catalog.=) l.groupid))";
     let database = gucs::citus_database();
     let database = database.to_string_lossy();
-    if !Spi::get_one::<bool>(EXISTS).ok().flatten().unwrap_or(false) {
+    // Not by get_one(), which takes a transaction ID for each.
+    let exists =
+        Spi::connect(|client| client.select(EXISTS, Some(1), &[]).ok()?.first().get_one::<bool>().ok().flatten());
+    if !exists.unwrap_or(false) {
         return Err(format!("Database \"{database}\" has no Citus metadata"));
     }
     let group = Spi::connect(|client| {

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
-use testbed::{Builder, Cluster, hosted_script, project, test};
+use testbed::{Builder, Cluster, Installation, hosted_script, project, test};
 
 /// A fenced block: its language, and its lines.
 struct Block {
@@ -145,7 +145,7 @@ fn the_sql_of_the_skill_for_agents_runs_and_prints_what_it_shows() {
     let (extension, hosted) = skill.split_once("\n## On a hosted database\n").expect("two parts");
     let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
     assert_eq!(run(&cluster, extension), 2);
-    let script = cluster.extension_scripts().join("snowflake_hosted.sql");
+    let script = Installation::shared().script("snowflake_hosted.sql");
     let hosted = hosted.replace("\\i snowflake_hosted.sql", &format!("\\i '{}'", script.display()));
     assert!(hosted.contains(&*script.to_string_lossy()), "{hosted}");
     assert_eq!(run(&Cluster::builder().start(), &hosted), 1);

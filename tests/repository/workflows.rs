@@ -141,7 +141,7 @@ fn one_command_tells_every_file_where_the_project_is_and_who_keeps_it() {
     let command = "make publish-as URL=https://github.com/ada/ids MAINTAINER='Ada L. <ada@host.example>'";
     let output = run(command, copy.path(), "");
     assert!(output.status.success(), "{output:?}");
-    for left in [&*url, &keeper, "OWNER/snowflake_pg", "@OWNER", "noreply"] {
+    for left in [&*url, &keeper, "OWNER/snowflake_pg", "@OWNER", "noreply.a-seed"] {
         let output = run(&format!("git grep --fixed-strings -e '{left}' -- . ':!tools' ':!tests'"), copy.path(), "");
         assert_eq!(output.status.code(), Some(1), "{left}: {}", String::from_utf8_lossy(&output.stdout));
     }

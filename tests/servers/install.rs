@@ -16,7 +16,8 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in ["Makefile", "tools/names.mk", "tools/packages.mk", "tools/release.mk"].into_iter().chain(CONTROLS) {
+        for name in ["Makefile", "tools/names.mk", "tools/packages.mk", "tools/release.mk"].into_iter().chain(CONTROLS)
+        {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         for folder in ["extension", "adopt", "registry", "hosted"].map(|product| format!("sql/{product}")) {

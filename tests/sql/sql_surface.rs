@@ -281,6 +281,7 @@ fn status_shows_the_configuration_the_mark_and_what_was_issued() {
     assert_eq!(status(&mut client, "ids_issued"), "0");
     assert_eq!(status(&mut client, "durable_mark > now()"), "t");
     assert_eq!(status(&mut client, "last_issued_at"), "NULL");
+    assert_eq!(status(&mut client, "pg_current_xact_id_if_assigned()"), "NULL", "so standbys show it, too");
 
     client.batch_execute("SELECT snowflake_nextval(); SELECT snowflake_nextvals(12345)").expect("IDs");
     for (column, expected) in [
