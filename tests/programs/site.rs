@@ -4,10 +4,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 use testbed::{project, test};
 
 fn build(project: &Path) -> Output {
     Command::new(project.join("tools/site/build")).output().expect("tools/site/build")
+}
+
+/// The directory of the project's site, which is built once.
+fn site() -> PathBuf {
+    static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let output = build(&project());
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        project().join("target/site").canonicalize().expect("a site")
+    });
+    BUILT.clone()
 }
 
 /// The files in a directory and below it.
@@ -32,9 +43,7 @@ fn attributes<'a>(html: &'a str, attribute: &str) -> Vec<(&'a str, &'a str)> {
 
 #[test]
 fn every_link_in_the_site_leads_to_a_page_and_nothing_is_fetched_from_elsewhere() {
-    let output = build(&project());
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    let site = project().join("target/site").canonicalize().expect("a site");
+    let site = site();
     let files = files(&site);
     let pages = texts(&files, "html");
     let mut links = 0;
@@ -69,9 +78,7 @@ fn every_link_in_the_site_leads_to_a_page_and_nothing_is_fetched_from_elsewhere(
 /// As llmstxt.org wants it: at the root, with links to pages as they were written, which link to each other.
 #[test]
 fn the_site_has_an_llms_txt_whose_pages_are_there_as_they_were_written() {
-    let output = build(&project());
-    assert!(output.status.success(), "{output:?}");
-    let site = project().join("target/site");
+    let site = site();
     let text = fs::read_to_string(site.join("llms.txt")).expect("a list of pages");
     let pages: Vec<_> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
     assert!(pages.len() > 30, "{pages:?}");
