@@ -239,7 +239,7 @@ suite/postgresql: needs = postgresql-source
 
 ## two builds of the packages of the last commit, byte for byte (ten minutes; PARTS="tarball rpm")
 suite/reproducible: setup
-	@tools/setup vendor packages rpm
+	@tools/setup vendor packages rpm auditable
 	@echo "==> Building the last commit twice, in different places"
 	tools/reproducible $(or $(PARTS),rpm deb)
 
