@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use testbed::project;
 
-/// Makes the machine, says so, and waits. `$0` is a directory for it.
+/// Makes the machine, says so, and waits. `$0` is a directory for it. Before it is ready, its root is that of this machine.
 const HOLD: &str = "set -e
 mount -t overlay overlay -o lowerdir=\"$2\",upperdir=$0/changes,workdir=$0/work $0/root
 mount -t proc proc $0/root/proc
@@ -20,8 +20,7 @@ chroot $0/root chown postgres: /run/postgresql
 mkdir $0/root/packages
 mount --bind \"$1\" $0/root/packages
 ip link set lo up 2>/dev/null || true
-echo ready
-exec chroot $0/root sleep infinity";
+exec chroot $0/root sh -c 'echo ready && exec sleep infinity'";
 
 /// What changes without harm: what dpkg and apt note of themselves, servers, and what running programs write.
 const NOTES: [&str; 10] = [
