@@ -171,6 +171,10 @@ kill $!"
     }
 }
 
+/// For cargo: not optimized, which takes a fourth of the time.
+const SOONER: [&str; 3] =
+    ["CARGO_PROFILE_RELEASE_LTO=off", "CARGO_PROFILE_RELEASE_OPT_LEVEL=0", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16"];
+
 const FIRST: &str = "CREATE EXTENSION snowflake_pg;
     CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)";
 
@@ -248,6 +252,7 @@ fn the_sources_that_are_packed_for_pgxn_are_enough_to_build() {
     let target = project().join("target/dist");
     let mut make = Command::new("make");
     make.arg("--directory").arg(&root).env("CARGO_TARGET_DIR", &target);
+    make.envs(SOONER.iter().filter_map(|setting| setting.split_once('=')));
     assert!(make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").status().expect("make").success());
     assert!(target.join("release/libsnowflake_pg.so").exists());
 }
