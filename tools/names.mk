@@ -217,7 +217,7 @@ suite/packages: pack/dist pack/sbom pack/rpm
 	@tools/with_postgresql "$(debian_majors)" $(MAKE) --no-print-directory pack/deb PG_SUPPORTED_VERSIONS="$(debian_majors)"
 	target/pgxn/bin/pgxn_meta META.json
 	lintian --fail-on error,warning target/deb/*.deb target/deb/dbgsym/*.deb
-	rpmlint $$(ls target/rpm/*.rpm | grep -v src.rpm)
+	rpmlint --config packaging/rpm/rpmlint.toml $$(ls target/rpm/*.rpm | grep -v src.rpm)
 	@echo "==> Installing, upgrading and removing the packages in roots of their own"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
 		SNOWFLAKE_PG_SBOM=$(CURDIR)/$(sbom) \
