@@ -99,14 +99,14 @@ fn a_release_refuses_a_tag_of_another_version_and_a_project_without_a_place() {
 fn the_sums_of_a_release_are_over_every_file_and_show_one_that_was_changed() {
     let copy = copy();
     let made = "mkdir -p target/rpm; touch target/snowflake_pg-1.zip target/snowflake_pg-1-vendored.tar.xz \
-        target/snowflake_pg-1.cdx.json target/snowflake_hosted.sql target/rpm/one.rpm";
+        target/snowflake_pg-1.cdx.json target/snowflake_hosted.sql target/snowflake_registry.sql target/rpm/one.rpm";
     for step in [made, &of_release("Gather what is published"), &of_release("Sum up"), &of_release("Sum up")] {
         let output = run(step, copy.path(), "");
         assert!(output.status.success(), "{step}: {output:?}");
     }
     let check = "cd target/release-files && sha256sum --strict --check SHA256SUMS";
     let output = run(check, copy.path(), "");
-    assert!(output.status.success() && output.stdout.iter().filter(|&&c| c == b'\n').count() == 5, "{output:?}");
+    assert!(output.status.success() && output.stdout.iter().filter(|&&c| c == b'\n').count() == 6, "{output:?}");
     fs::write(copy.path().join("target/release-files/one.rpm"), "another").expect("own file");
     assert!(!run(check, copy.path(), "").status.success());
 }
