@@ -57,7 +57,7 @@ fn the_sources_with_their_crates_build_and_install_without_git_and_network() {
     let toolchains = std::env::var("RUSTUP_HOME").unwrap_or_else(|_| "/root/.rustup".into());
     machine.run("rm -f \"$(command -v git)\" && ! command -v git");
     machine.run("mkdir /src && tar -xf /packages/snowflake_pg-*-vendored.tar.xz -C /src --strip-components 1");
-    machine.attempt("timeout 10 curl --silent --show-error https://crates.io").expect_err("a network");
+    assert_eq!(machine.run("tail -n +2 /proc/net/route"), "", "a way to a network");
     let config = pg_config("--bindir").join("pg_config");
     machine.run(&format!(
         "export PATH=\"$PATH:{programs}\" CARGO_HOME=/tmp/empty RUSTUP_HOME={toolchains}
