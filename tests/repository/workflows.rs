@@ -100,13 +100,16 @@ fn the_sums_of_a_release_are_over_every_file_and_show_one_that_was_changed() {
     let copy = copy();
     let made = "mkdir -p target/rpm; touch target/snowflake_pg-1.zip target/snowflake_pg-1-vendored.tar.xz \
         target/snowflake_pg-1.cdx.json target/snowflake_hosted.sql target/snowflake_registry.sql target/rpm/one.rpm";
-    for step in [made, &of_release("Gather what is published"), &of_release("Sum up"), &of_release("Sum up")] {
+    // As the other jobs leave it.
+    let debug = "mkdir target/release-files/dbgsym; touch target/release-files/dbgsym/one.deb";
+    for step in [made, &of_release("Gather what is published"), debug, &of_release("Sum up"), &of_release("Sum up")] {
         let output = run(step, copy.path(), "");
         assert!(output.status.success(), "{step}: {output:?}");
     }
     let check = "cd target/release-files && sha256sum --strict --check SHA256SUMS";
     let output = run(check, copy.path(), "");
-    assert!(output.status.success() && output.stdout.iter().filter(|&&c| c == b'\n').count() == 6, "{output:?}");
+    assert!(output.status.success() && output.stdout.iter().filter(|&&c| c == b'\n').count() == 7, "{output:?}");
+    assert!(!copy.path().join("target/release-files/dbgsym").exists(), "gh takes no directory");
     fs::write(copy.path().join("target/release-files/one.rpm"), "another").expect("own file");
     assert!(!run(check, copy.path(), "").status.success());
 }
