@@ -15,6 +15,9 @@ join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs $(join) | sed -e 
 # Prints the script for registries without the extension, from this folder: script.psql, with the parts in it.
 join_registry = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdin' -e d -e '}' $(1)/script.psql
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
+# Older releases of the registry, each of which its statements upgrade.
+older_registries = $(filter-out $(version),$(shell sed -n 's/.*  snowflake_registry--\([0-9.]*\)\.sql$$/\1/p' \
+	tests/sql/extension/released/SHA256SUMS))
 scripts_into = target
 
 .PHONY: install uninstall
@@ -33,6 +36,9 @@ install:
 	$(call joined,extension) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 	$(call joined,adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_adopt--$(version).sql"
 	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$(version).sql"
+	for old in $(older_registries); do \
+		$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$$old--$(version).sql"; \
+	done
 
 # For databases that cannot have the extensions. A release has both; packages do not.
 ## the scripts of plain SQL, for hosted databases (a second)
@@ -54,7 +60,8 @@ uninstall:
 	rm -f "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
 	cd "$(DESTDIR)$$($(pg_config) --sharedir)/extension" && rm -f $(foreach name,pg adopt registry hosted,snowflake_$(name).* snowflake_$(name)--*.sql)
 
-# Of the working tree. The rules of debian/ work with dpkg-buildpackage, too. A network is at hand, so the library says what is linked into it. debian/rules alone goes without.
+# Of the working tree. The rules of debian/ work with dpkg-buildpackage, too. A network is at hand, so the library says what is
+# linked into it. debian/rules alone goes without.
 ## a Debian package for each PostgreSQL whose headers are installed (four minutes for each)
 pack/deb: export AUDITABLE = 1
 pack/deb: export PG_SUPPORTED_VERSIONS ?= installed

@@ -20,6 +20,7 @@ impl Tree {
         {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
+        tree.write(RELEASED, b"");
         for folder in ["extension", "adopt", "registry", "hosted"].map(|product| format!("sql/{product}")) {
             for part in fs::read_dir(project().join(&folder)).expect("a product") {
                 let part = part.expect("a part").path();
@@ -79,12 +80,17 @@ impl Tree {
 /// What PostgreSQL reads of the extensions.
 const CONTROLS: [&str; 3] = ["snowflake_adopt.control", "snowflake_pg.control", "snowflake_registry.control"];
 
+/// The releases.
+const RELEASED: &str = "tests/sql/extension/released/SHA256SUMS";
+
 /// What makes them.
 const SCRIPTS: [&str; 3] = [
     concat!("snowflake_adopt--", env!("CARGO_PKG_VERSION"), ".sql"),
     concat!("snowflake_pg--", env!("CARGO_PKG_VERSION"), ".sql"),
     concat!("snowflake_registry--", env!("CARGO_PKG_VERSION"), ".sql"),
 ];
+
+const OF_REGISTRY: &str = concat!("snowflake_registry--", env!("CARGO_PKG_VERSION"));
 
 #[test]
 fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
@@ -104,9 +110,14 @@ fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     for upgrade in upgrades {
         tree.write(&format!("sql/{upgrade}"), b"");
     }
+    // That of the registry is written from each release.
+    let released =
+        ["snowflake_registry--0.0.1", "snowflake_registry--0.0.1--0.0.2", "snowflake_pg--0.0.1", OF_REGISTRY];
+    tree.write(RELEASED, released.map(|name| format!("{}  {name}.sql\n", "0".repeat(64))).concat().as_bytes());
+    let of_registry = concat!("snowflake_registry--0.0.1--", env!("CARGO_PKG_VERSION"), ".sql");
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(tree.installed(&extension), files(&upgrades));
+    assert_eq!(tree.installed(&extension), files(&[upgrades[0], upgrades[1], of_registry]));
 }
 
 /// cargo-pgrx has a list of its own, which a new file can be missing from.

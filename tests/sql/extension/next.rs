@@ -106,6 +106,8 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     let before = made(&mut cluster.connect());
     cluster.connect().batch_execute("CREATE DATABASE bare").expect("a database");
     connect(&cluster, "bare").batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    cluster.connect().batch_execute("CREATE DATABASE registry").expect("a database");
+    connect(&cluster, "registry").batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension");
     goes_on(&cluster, (THIS, THIS));
 
     // The package is upgraded, and the server still runs the old library.
@@ -128,6 +130,9 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     }
     goes_on(&cluster, (next, next));
     assert_eq!(made(&mut cluster.connect()), before);
+    let mut registry = connect(&cluster, "registry");
+    registry.batch_execute("ALTER EXTENSION snowflake_registry UPDATE").expect("an upgrade");
+    assert_eq!(value(&mut registry, "SELECT extversion FROM pg_extension WHERE extname = 'snowflake_registry'"), next);
     let mut client = cluster.connect();
     assert_eq!(value(&mut client, "SELECT of_next_version + snowflake_of_next_version() FROM snowflake_status"), "2");
     assert!(value(&mut client, "SELECT snowflake_time_expression('id')").starts_with('('), "the old function");
