@@ -16,7 +16,7 @@ const NOT_HERE: [(&str, &str); 12] = [
     ("Run it", "tools/nightly, which a test runs"),
     ("Pack the sources", "make suite NAME=packages runs make pack NAME=\"dist sbom\""),
     ("Check what is linked in", "make lint"),
-    ("Build the packages for EL 9", "its own suite"),
+    ("Build an RPM of the sources", "make suite NAME=packages"),
     ("Build the package", "Docker"),
     ("Install it, and issue an ID", "Docker"),
     ("Make the image of it", "its own suite"),
@@ -99,7 +99,8 @@ fn a_release_refuses_a_tag_of_another_version_and_a_project_without_a_place() {
 fn the_sums_of_a_release_are_over_every_file_and_show_one_that_was_changed() {
     let copy = copy();
     let made = "mkdir -p target/rpm; touch target/snowflake_pg-1.zip target/snowflake_pg-1-vendored.tar.xz \
-        target/snowflake_pg-1.cdx.json target/snowflake_hosted.sql target/snowflake_registry.sql target/rpm/one.rpm";
+        target/snowflake_pg-1.cdx.json target/snowflake_hosted.sql target/snowflake_registry.sql target/rpm/one.src.rpm \
+        target/rpm/one.x86_64.rpm";
     // As the other jobs leave it.
     let debug = "mkdir target/release-files/dbgsym; touch target/release-files/dbgsym/one.deb";
     for step in [made, &of_release("Gather what is published"), debug, &of_release("Sum up"), &of_release("Sum up")] {
@@ -110,8 +111,22 @@ fn the_sums_of_a_release_are_over_every_file_and_show_one_that_was_changed() {
     let output = run(check, copy.path(), "");
     assert!(output.status.success() && output.stdout.iter().filter(|&&c| c == b'\n').count() == 7, "{output:?}");
     assert!(!copy.path().join("target/release-files/dbgsym").exists(), "gh takes no directory");
-    fs::write(copy.path().join("target/release-files/one.rpm"), "another").expect("own file");
+    let runner = copy.path().join("target/release-files/one.x86_64.rpm");
+    assert!(!runner.exists(), "the RPM that a runner builds is for no Red Hat");
+    fs::write(copy.path().join("target/release-files/one.src.rpm"), "another").expect("own file");
     assert!(!run(check, copy.path(), "").status.success());
+}
+
+/// A runner has another distribution than the container in which it builds the package.
+#[test]
+fn the_image_of_a_release_is_labelled_with_the_distribution_that_its_package_was_built_on() {
+    let text = |name: &str| fs::read_to_string(project().join(name)).expect("a file");
+    let (dockerfile, release) = (text("examples/docker/Dockerfile"), text(".github/workflows/release.yml"));
+    let of = |text: &str, before: &str| {
+        let rest = text.split_once(before).unwrap_or_else(|| panic!("no {before}")).1;
+        rest.lines().next().expect("a line").to_owned()
+    };
+    assert_eq!(of(&release, "DISTRIBUTION: "), of(&dockerfile, "ARG BUILD=postgres:${PG_MAJOR}-"));
 }
 
 #[test]
