@@ -5,7 +5,8 @@
 names = tools/names.mk tools/packages.mk tools/release.mk
 
 # Of a name that is not there, they list those that are.
-chosen = $(or $(addprefix $1/,$(filter $(NAME),$(shell sed -n 's|^$1/\([a-z0-9-]*\):.*|\1|p' $(names)))),$1/-)
+there = $(shell sed -n 's|^$1/\([a-z0-9-]*\):.*|\1|p' $(names))
+chosen = $(if $(filter-out $(call there,$1),$(or $(NAME),-)),$1/-,$(addprefix $1/,$(NAME)))
 demo: $(call chosen,demo)
 suite: $(call chosen,suite)
 picture: $(call chosen,picture)
