@@ -6,6 +6,7 @@ use tempfile::TempDir;
 use testbed::{project, test};
 
 const CHECK: &str = "tools/release_check";
+const PLACES: &str = "tools/release.mk";
 const RESULTS: &str = "docs/benchmarks/results.md";
 const TABLE: &str = "CONTRIBUTING.md";
 
@@ -16,6 +17,7 @@ impl Repository {
     fn new() -> Self {
         let repository = Self(tempfile::tempdir().expect("a temporary directory"));
         repository.write(CHECK, &fs::read_to_string(project().join(CHECK)).expect("the check"));
+        repository.write(PLACES, &fs::read_to_string(project().join(PLACES)).expect("the placeholders"));
         repository.write("snowflake_pg.control", "default_version = '0.2.0'\n");
         repository.write("CHANGELOG.md", "# Changes\n\n## 0.2.0 (2026-12-24)\n");
         repository.write("src/lib.rs", "// as it was measured\n");
@@ -70,10 +72,24 @@ fn a_commit_is_not_ready_for_a_tag_while_a_change_is_not_committed_or_a_field_is
 
     repository.write("new", "");
     repository.refuses("?? new");
-    repository.write("debian/control.in", "Homepage: https://example.com/snowflake_pg\n");
-    repository.commit();
-    repository.refuses("debian/control.in:1:Homepage");
-    repository.git("rm --quiet debian/control.in");
+    let places = fs::read_to_string(project().join(PLACES)).expect("the placeholders");
+    let place = |name: &str| {
+        let found = places.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+        found.unwrap_or_else(|| panic!("no {name}"))
+    };
+    for (name, text) in [
+        ("debian/control.in", &*format!("Homepage: {}", place("place"))),
+        ("META.json", &format!("\"maintainer\": \"{}\"", place("address"))),
+        ("SECURITY.md", "gh attestation verify --repo OWNER/snowflake_pg"),
+        (".github/CODEOWNERS", "* @OWNER"),
+        ("README.md", "Version 0.2.0, not released yet."),
+        ("llms.txt", "No version has been released yet."),
+    ] {
+        repository.write(name, &format!("{text}\n"));
+        repository.commit();
+        repository.refuses(&format!("{name}:1:{text}"));
+        repository.git(&format!("rm --quiet {name}"));
+    }
     repository.write("CHANGELOG.md", "# Changes\n\n## 0.2.0 (unreleased)\n");
     repository.commit();
     repository.refuses("CHANGELOG.md gives 0.2.0 no date");
