@@ -37,6 +37,25 @@ fn what_lists_the_versions_lists_those_of_the_packages() {
     }
 }
 
+/// With an older one, `make` says what it does: CONTRIBUTING.md.
+#[test]
+fn who_builds_is_told_of_the_same_version_of_rust_everywhere() {
+    let readme = text("README.md");
+    let rest = readme.split_once("[Rust](https://www.rust-lang.org/tools/install) ").expect("a version").1;
+    let rust = rest.split_whitespace().next().expect("a version");
+    for (name, before) in [
+        ("docs/publishing.md", "needs Rust "),
+        ("CONTRIBUTING.md", "pgrx asks for Rust "),
+        ("packaging/rpm/snowflake_pg.spec", "cargo >= "),
+        ("examples/docker/Dockerfile", "FROM rust:"),
+        (".github/workflows/test.yml", "RUSTUP_TOOLCHAIN: \""),
+        (".github/workflows/nightly.yml", "RUSTUP_TOOLCHAIN: \""),
+        (".github/workflows/release.yml", "RUSTUP_TOOLCHAIN: \""),
+    ] {
+        assert!(text(name).contains(&format!("{before}{rust}")), "{name} lacks {before}{rust}");
+    }
+}
+
 /// What stands before the version in a command, the name of an image or a setting.
 const BEFORE: &str =
     "PG_MAJOR=|VERSIONS=|--features pg|postgresql-|postgres:|pgsql-|-snowflake:|snowflake-extension:|ersion: \"";
