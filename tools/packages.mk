@@ -96,7 +96,8 @@ pack/tarball:
 	rm -rf target/vendored && mkdir -p target/vendored
 	git archive --prefix $(unpacked)/ HEAD | tar --extract --directory target/vendored
 	cd target/vendored/$(unpacked) && $(CURDIR)/target/vendor/bin/cargo-vendor-filterer --versioned-dirs \
-		--platform x86_64-unknown-linux-gnu --platform aarch64-unknown-linux-gnu --keep-dep-kinds no-dev vendor 2>/dev/null
+		--platform x86_64-unknown-linux-gnu --platform aarch64-unknown-linux-gnu --keep-dep-kinds no-dev vendor 2>../log || \
+		{ tail -n 20 ../log >&2; exit 1; }
 	printf '[source.crates-io]\nreplace-with = "vendored"\n[source.vendored]\ndirectory = "vendor"\n' \
 		>target/vendored/$(unpacked)/.cargo/config.toml
 	tar --create --directory target/vendored --format gnu --sort name --owner 0 --group 0 --numeric-owner \
