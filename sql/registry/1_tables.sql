@@ -10,6 +10,10 @@ DO $$
 DECLARE
     other text;
 BEGIN
+    -- Before owners are compared. An IF NOT EXISTS later could meet a schema that another role has made meanwhile.
+    IF to_regnamespace('snowflake_registry') IS NULL THEN
+        CREATE SCHEMA snowflake_registry;
+    END IF;
     SELECT n.nspowner::regrole::text INTO other FROM pg_namespace n
         WHERE n.nspname = 'snowflake_registry' AND n.nspowner <> quote_ident(current_user)::regrole
     UNION SELECT c.relowner::regrole::text FROM pg_class c
@@ -53,7 +57,6 @@ BEGIN
     END LOOP;
 END $$;
 
-CREATE SCHEMA IF NOT EXISTS snowflake_registry;
 COMMENT ON SCHEMA snowflake_registry IS 'worker IDs of snowflake_pg, leased to servers';
 
 -- Tables: only functions write them

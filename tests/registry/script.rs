@@ -1,7 +1,7 @@
 //! The script of the registry: what it makes, and what people read and change there.
 
 use super::fixture::{answer_of, member, row_of, start, worker_of};
-use testbed::{Installation, Registry, Signal, error, test, value};
+use testbed::{Cluster, Installation, Registry, Signal, error, test, value};
 
 /// Everything that the registry keeps, and who may use it.
 const ALL: &str = "SELECT md5(string_agg(t, chr(10) ORDER BY t)) FROM (
@@ -59,6 +59,37 @@ fn the_script_refuses_a_registry_of_a_newer_version_and_objects_of_another_role(
     )
     .expect("a hostile schema");
     assert!(run().contains("ERROR:  schema snowflake_registry has objects of another role"), "{}", run());
+}
+
+/// The owner of a schema may drop what is in it, and put other functions there.
+#[test]
+fn the_script_never_fills_a_schema_that_another_role_makes_while_it_runs() {
+    let registry = Registry::on(Cluster::builder().start());
+    let grant = "CREATE ROLE mallory LOGIN CREATEROLE; GRANT CREATE ON DATABASE postgres TO mallory";
+    registry.connect().batch_execute(grant).expect("a role");
+    let of_mallory = || registry.config().user("mallory").connect(testbed::postgres::NoTls).expect("a session");
+    // The script waits for this role, which does not come.
+    let mut holding = of_mallory();
+    holding.batch_execute("BEGIN; CREATE ROLE snowflake_registry_server").expect("a role");
+    let mut script = registry.psql();
+    script.arg("--file").arg(Installation::shared().script("snowflake_registry.sql"));
+    let mut script = script.spawn().expect("psql");
+    let waiting = |user: &str| {
+        format!(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = '{user}' AND wait_event = 'transactionid')"
+        )
+    };
+    registry.wait_until(&waiting("postgres"));
+    let mut other = of_mallory();
+    let other = std::thread::spawn(move || other.batch_execute("CREATE SCHEMA snowflake_registry").is_ok());
+    registry.wait_until(&format!("{} OR to_regnamespace('snowflake_registry') IS NOT NULL", waiting("mallory")));
+    holding.batch_execute("ROLLBACK").expect("no role");
+    script.wait().expect("psql");
+    other.join().expect("a thread");
+    let owners = "SELECT count(DISTINCT owner) FROM (
+        SELECT nspowner FROM pg_namespace WHERE nspname = 'snowflake_registry'
+        UNION SELECT relowner FROM pg_class WHERE relnamespace = 'snowflake_registry'::regnamespace) AS objects (owner)";
+    assert_eq!(answer_of(&registry, owners), "1");
 }
 
 /// Anybody can create functions and operators in a database like this.
