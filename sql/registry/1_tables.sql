@@ -131,7 +131,8 @@ COMMENT ON COLUMN snowflake_registry.lease.conflict IS
 COMMENT ON COLUMN snowflake_registry.lease.rule IS
     'free: for any server; reserved: only for a server that is configured with this number; forbidden: for no server';
 
--- Numbers changes. The sequence can be ahead after a crash, or after the registry was restored.
+-- Numbers changes. The sequence can be ahead after a crash, or after the registry was restored. A dump sets it last: then it can go
+-- back after servers have asked.
 CREATE SEQUENCE IF NOT EXISTS snowflake_registry.revision;
 
 -- A dump has the rows of an extension's tables only if the extension says so.
@@ -155,17 +156,22 @@ BEGIN
     END IF;
 END $$;
 
--- Runs before rows of a dump replace the deleted ones. TRUNCATE needs no trigger: it gives the table another file.
-CREATE OR REPLACE FUNCTION snowflake_registry.note_deleted() RETURNS trigger
+-- For rows of a dump: it replaces deleted ones, or brings leases into a new registry. Functions insert rows without a revision.
+-- TRUNCATE needs no trigger: it gives the table another file.
+CREATE OR REPLACE FUNCTION snowflake_registry.note_rows() RETURNS trigger
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- mutant: leases-deleted
-    UPDATE snowflake_registry.registry SET storage = '';
+    UPDATE snowflake_registry.registry SET storage = '' WHERE storage <> '';
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.note_deleted() IS 'record that leases were deleted, so that check_restored() notices';
+COMMENT ON FUNCTION snowflake_registry.note_rows() IS
+    'record that leases were deleted, or come from a dump, so that check_restored() notices';
 CREATE OR REPLACE TRIGGER note_deleted AFTER DELETE ON snowflake_registry.lease
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_registry.note_deleted();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_registry.note_rows();
+-- mutant: leases-restored
+CREATE OR REPLACE TRIGGER note_restored AFTER INSERT ON snowflake_registry.lease
+    FOR EACH ROW WHEN (new.revision > 0) EXECUTE FUNCTION snowflake_registry.note_rows();
 
 -- A dump that is restored over a new registry brings the row by which check_restored() notices.
 CREATE OR REPLACE FUNCTION snowflake_registry.replace_row() RETURNS trigger

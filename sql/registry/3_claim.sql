@@ -215,6 +215,14 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS
     'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above the earlier ones';
 
+CREATE OR REPLACE FUNCTION snowflake_registry.revision_after(revision bigint, here snowflake_registry.registry) RETURNS bigint
+    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    -- mutant: revision-back
+    SELECT greatest(nextval('snowflake_registry.revision'), revision + 1, here.restored_revision)
+$$;
+COMMENT ON FUNCTION snowflake_registry.revision_after(bigint, snowflake_registry.registry) IS
+    'number of a change of a lease that has this one: higher, and no lower than that of the last restore';
+
 CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
     presented uuid[], new_token uuid, configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, about jsonb,
     OUT worker bigint, OUT begins bigint, OUT is_first boolean, OUT granted bigint, OUT receipt text, OUT at_revision bigint,
@@ -266,10 +274,9 @@ BEGIN
 
     -- The row is this transaction's.
     -- mutant: lease-begins-after
-    SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used) INTO STRICT begins, is_first
-        FROM snowflake_registry.lease l WHERE l.worker_id = worker;
+    SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used), snowflake_registry.revision_after(l.revision, here)
+        INTO STRICT begins, is_first, at_revision FROM snowflake_registry.lease l WHERE l.worker_id = worker;
     granted := greatest(begins, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
-    at_revision := nextval('snowflake_registry.revision');
     UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins, granted_until = granted, issued_until = 0,
             revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), was_used = l.is_used OR l.was_used,
             is_used = true, conflict = NULL,

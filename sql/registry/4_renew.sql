@@ -147,7 +147,7 @@ BEGIN
             RAISE EXCEPTION 'another server has just got worker %', worker USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
-    at_revision := nextval('snowflake_registry.revision');
+    at_revision := snowflake_registry.revision_after(found_lease.revision, here);
     UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = this.issued,
             since = coalesce(l.since, clock_timestamp()), is_used = true,
             revision = at_revision, renewed = clock_timestamp(), server = this.server, system_identifier = this.system,
@@ -199,7 +199,7 @@ BEGIN
     ELSIF found_lease.revision >= here.restored_revision THEN
         ends := least(ends, found_lease.granted_until);
     END IF;
-    at_revision := nextval('snowflake_registry.revision');
+    at_revision := snowflake_registry.revision_after(found_lease.revision, here);
     UPDATE snowflake_registry.lease l
         SET token = new_token, granted_until = ends, issued_until = this.issued, since = coalesce(l.since, clock_timestamp()),
             -- A server that has issued nothing does not count.

@@ -8,12 +8,6 @@ use testbed::{Cluster, Registry, Signal, Witness, test};
 /// Restored into the cluster that it was dumped from: nothing but the tables themselves shows it.
 #[test]
 fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_worker_to_a_new_server() {
-    let pg_dump = |registry: &Registry, options: &[&str]| {
-        let mut dump = Command::new(registry.bindir().join("pg_dump"));
-        let output = dump.args(options).envs(registry.environment()).output().expect("pg_dump");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
-    };
     const EMPTY: &str = "DELETE FROM snowflake_registry.lease; DELETE FROM snowflake_registry.registry";
     // What makes it, options of pg_dump, and what happens before the restore.
     type Case<'a> = (fn() -> Registry, &'a [&'a str], &'a str);
@@ -37,12 +31,7 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         let mut witness = Witness::default();
         take_a_thousand(&mut witness, &[&old]);
 
-        let script = registry.make_directory("dump").join("dump.sql");
-        fs::write(&script, dump).expect("a script");
-        let mut psql = registry.psql();
-        psql.args(["--set=ON_ERROR_STOP=1", "--command", before, "--file"]).arg(&script);
-        let output = psql.output().expect("psql");
-        assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+        restore(&registry, before, &dump);
 
         // Before the first server asks again, and after.
         assert_refused(&registry);
@@ -55,6 +44,59 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         take_a_thousand(&mut witness, &[&new, &old]);
         assert_eq!(witness.report().duplicates(), 0);
     }
+}
+
+/// Nothing but the leases of the dump shows that later ones are lost.
+#[test]
+fn a_new_registry_into_which_leases_are_restored_gives_no_lost_worker_to_a_new_server() {
+    let registry = Registry::as_extension();
+    let servers = [0, 1].map(|worker| {
+        let server = start(member(&registry));
+        assert_eq!(worker_of(&server), worker.to_string());
+        (server, pg_dump(&registry, &["--table=snowflake_registry.lease", "--data-only"]))
+    });
+    restore(&registry, "DROP EXTENSION snowflake_registry; CREATE EXTENSION snowflake_registry", &servers[0].1);
+    assert_refused(&registry);
+}
+
+/// A dump sets the sequence at its end, when servers can have asked. A copy of a server would be believed.
+#[test]
+fn a_lease_gets_a_higher_revision_with_each_renewal_even_if_a_restore_sets_the_sequence_later() {
+    let registry = Registry::as_extension();
+    let server = start(member(&registry));
+    assert_eq!(worker_of(&server), "0");
+    let revision = || answer_of(&registry, "SELECT revision FROM snowflake_registry.lease");
+    let renew = || {
+        let before = revision();
+        server.reload();
+        registry.wait_until(&format!("SELECT revision <> {before} FROM snowflake_registry.lease"));
+    };
+    let dump = String::from_utf8(pg_dump(&registry, &[])).expect("a dump");
+    (0..4).for_each(|_| renew());
+    let (rows, sequence) = dump.split_at(dump.find("SELECT pg_catalog.setval").expect("the sequence"));
+    restore(&registry, "DROP EXTENSION snowflake_registry", rows.as_bytes());
+    renew();
+    let restored = revision();
+    answer_of(&registry, sequence.split(';').next().expect("a statement"));
+    renew();
+    assert_eq!(answer_of(&registry, &format!("SELECT revision > {restored} FROM snowflake_registry.lease")), "t");
+}
+
+fn pg_dump(registry: &Registry, options: &[&str]) -> Vec<u8> {
+    let mut dump = Command::new(registry.bindir().join("pg_dump"));
+    let output = dump.args(options).envs(registry.environment()).output().expect("pg_dump");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Runs a dump after these statements.
+fn restore(registry: &Registry, before: &str, dump: &[u8]) {
+    let script = registry.make_directory("dump").join("dump.sql");
+    fs::write(&script, dump).expect("a script");
+    let mut psql = registry.psql();
+    psql.args(["--set=ON_ERROR_STOP=1", "--command", before, "--file"]).arg(&script);
+    let output = psql.output().expect("psql");
+    assert!(output.status.success(), "{before}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A copy of the database has the same tables, in the same files.
