@@ -37,7 +37,8 @@ BEGIN
         EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_registry')::text, true);
 END $$;
 
--- A registry that the script for psql has made becomes the extension's, with its leases.
+-- A registry that the script for psql has made becomes the extension's, with its leases. Tables and views of others stay theirs: a dump
+-- would not have them.
 DO $$
 DECLARE
     type text;
@@ -47,7 +48,8 @@ BEGIN
         SELECT i.type, i.identity FROM (
             SELECT 'pg_namespace'::regclass, n.oid FROM pg_namespace n WHERE n.nspname = 'snowflake_registry'
             UNION SELECT 'pg_class'::regclass, c.oid FROM pg_class c
-                WHERE c.relnamespace = to_regnamespace('snowflake_registry') AND c.relkind IN ('r', 'S', 'v')
+                WHERE c.relnamespace = to_regnamespace('snowflake_registry')
+                AND c.relname IN ('registry', 'lease', 'revision', 'workers', 'status')
             UNION SELECT 'pg_proc'::regclass, p.oid FROM pg_proc p WHERE p.pronamespace = to_regnamespace('snowflake_registry')
         ) AS o (class, id), pg_identify_object(o.class, o.id, 0) AS i
         WHERE current_setting('snowflake_registry.is_extension')::boolean
