@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Database, Installation, Signal, need_extension, project, sources, test, value};
+use testbed::{Cluster, Database, Installation, Signal, error, need_extension, project, sources, test, value};
 
 /// A database where a stranger has made all overloads in the schema public, on a server with a durable mark.
 fn beset() -> (Database, Client) {
@@ -262,6 +262,18 @@ fn no_function_and_no_view_runs_code_of_who_may_create_in_the_schema_of_the_exte
         let calls = CALLS.iter().chain(CALLS_OF_A_SUPERUSER).filter(is_called).count();
         assert!(calls > 0 || NOT_CALLED.contains(&&*name), "{name} is not called by this test");
     }
+}
+
+/// It runs with the schema of the extension as its search_path.
+#[test]
+fn an_upgrade_script_begins_without_code_of_who_may_create_in_the_schema_of_the_extension() {
+    let (_database, mut client) = beset_extension();
+    let text = fs::read_to_string(project().join("CONTRIBUTING.md")).expect("a document");
+    let (_, script) = text.split_once("```sql\n\\echo").expect("a script");
+    let block = &script[script.find("DO $$").expect("a block")..script.find("```").expect("an end")];
+    run(&mut client, "SET search_path = public, pg_temp");
+    let refused = error(&mut client, block);
+    assert!(refused.message().ends_with("needs the library of that version"), "{refused:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ DO $$
 DECLARE
     types text[] := (SELECT array_agg(named::regtype::text) FROM unnest(ARRAY['boolean', '"char"', 'smallint', 'integer', 'bigint',
         'real', 'double precision', 'numeric', 'text', 'name', 'varchar', 'oid', 'xid', 'regclass', 'timestamptz', 'timestamp',
-        'interval', 'jsonb', 'uuid', 'bytea', 'text[]', 'bigint[]', 'anyelement']) named);
+        'interval', 'jsonb', 'uuid', 'bytea', 'text[]', 'integer[]', 'bigint[]', 'anyelement']) named);
     words text[] := string_to_array(current_setting('hostile.words'), ' ');
     body text := 'LANGUAGE plpgsql AS ''BEGIN RAISE EXCEPTION $x$hostile code is run$x$; END''';
     operands text;
