@@ -210,7 +210,7 @@ suite/next: setup
 # PostgreSQL 16 is in no suite of Debian's: its package needs headers from elsewhere.
 debian_majors = 15 17 18 19
 ## packages in roots of Debian 12, 13 and the next one (four minutes, and building; root)
-suite/packages: pack/dist pack/sbom pack/rpm
+suite/packages: build pack/dist pack/sbom pack/rpm
 	@tools/setup servers packages package-tests monitoring
 	@tools/debian_root bookworm 15
 	@tools/debian_root trixie 17

@@ -19,7 +19,7 @@ const NOT_HERE: [(&str, &str); 12] = [
     ("Build an RPM of the sources", "make suite NAME=packages"),
     ("Build the package", "Docker"),
     ("Install it, and issue an ID", "Docker"),
-    ("Make the image of it", "its own suite"),
+    ("Make the images of it", "its own suite"),
     ("Sign the sums", "Sigstore, and a token of GitHub"),
     ("Make the draft", "GitHub"),
 ];
@@ -119,14 +119,17 @@ fn the_sums_of_a_release_are_over_every_file_and_show_one_that_was_changed() {
 
 /// A runner has another distribution than the container in which it builds the package.
 #[test]
-fn the_image_of_a_release_is_labelled_with_the_distribution_that_its_package_was_built_on() {
-    let text = |name: &str| fs::read_to_string(project().join(name)).expect("a file");
-    let (dockerfile, release) = (text("examples/docker/Dockerfile"), text(".github/workflows/release.yml"));
-    let of = |text: &str, before: &str| {
-        let rest = text.split_once(before).unwrap_or_else(|| panic!("no {before}")).1;
-        rest.lines().next().expect("a line").to_owned()
+fn images_of_a_release_are_for_the_distribution_it_was_built_on_and_that_of_the_documents() {
+    let after = |name: &str, before: &str| {
+        let text = fs::read_to_string(project().join(name)).expect("a file");
+        let rest = text.split_once(before).unwrap_or_else(|| panic!("{name} lacks {before}")).1;
+        rest.split(['\n', ';']).next().expect("a line").to_owned()
     };
-    assert_eq!(of(&release, "DISTRIBUTION: "), of(&dockerfile, "ARG BUILD=postgres:${PG_MAJOR}-"));
+    let version = env!("CARGO_PKG_VERSION");
+    let built_on = after("examples/docker/Dockerfile", "ARG BUILD=postgres:${PG_MAJOR}-");
+    let catalogue = after("docs/kubernetes.md", &format!("reference: registry.example.com/snowflake-pg:{version}-18-"));
+    assert_eq!(after("docs/publishing.md", &format!("snowflake-pg:{version}-18-")), catalogue);
+    assert_eq!(after(".github/workflows/release.yml", "for DISTRIBUTION in "), format!("{built_on} {catalogue}"));
 }
 
 #[test]
