@@ -223,7 +223,7 @@ suite/packages: build pack/dist pack/sbom pack/rpm
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
 		SNOWFLAKE_PG_SBOM=$(CURDIR)/$(sbom) \
 		SNOWFLAKE_PG_TARBALL=$(CURDIR)/$(tarball) \
-		SNOWFLAKE_PG_RPM="$$(ls $(CURDIR)/target/rpm/snowflake_pg_$(pg_major)-*.rpm | grep -v src.rpm)" \
+		SNOWFLAKE_PG_RPM="$$(ls $(CURDIR)/target/rpm/snowflake_pg_$(pg_major)-[0-9]*.rpm | grep -v src.rpm)" \
 		$(programs) packages:: --include-ignored
 
 ## the page that decodes IDs, in a browser (half a minute; installs Chromium)

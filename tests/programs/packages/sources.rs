@@ -82,9 +82,13 @@ fn an_rpm_brings_what_make_install_does_runs_no_scripts_and_leaves_no_trace() {
     let files = lines(&machine.run(&format!("rpm --query --list --package {rpm} | grep -v -e /doc/ -e /licenses/")));
     assert_eq!(installed(&machine), files);
     assert_eq!(files, of_make_install());
+    let name = format!("snowflake_pg_{}", postgresql());
+    let debug = package.with_file_name(
+        package.file_name().expect("a file").to_string_lossy().replace(&name, &format!("{name}-debuginfo")),
+    );
+    assert!(debug.exists(), "no names and lines: {}", debug.display());
     machine.follow_links("/usr/share/doc/snowflake_pg*");
     issue_first(&machine);
-    let name = format!("snowflake_pg_{}", postgresql());
     machine.run(&format!("rpm --verify --nodeps {name} && rpm --erase {name}"));
     assert_eq!(machine.changes(), before);
 }
