@@ -116,7 +116,7 @@ CREATE FUNCTION snowflake_adopt.refreshes_functions(migration regclass) RETURNS 
     SELECT DISTINCT snowflake_adopt.as_owner(proowner, format('ALTER FUNCTION %s COST %s', p.oid::regprocedure, procost))
     FROM snowflake_adopt.leaves(refreshes_functions.migration) l JOIN pg_trigger ON tgrelid IN (l.root, l.leaf) AND NOT tgisinternal
     JOIN pg_proc p ON p.oid = tgfoid JOIN pg_language ON pg_language.oid = prolang AND lanname NOT IN ('c', 'internal')
-    WHERE pg_has_role(proowner, 'MEMBER')
+    WHERE snowflake_adopt.may_become(proowner)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.refreshes_functions(regclass) IS
     'not to be called: the commands of a swap after which trigger functions know the new types';

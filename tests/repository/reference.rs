@@ -112,7 +112,7 @@ fn the_reference_has_every_view_and_every_type() {
         )
     };
     let types = owned("typ", "type o")
-        + " LEFT JOIN pg_class c ON c.oid = typrelid WHERE typelem = 0 AND relkind IS DISTINCT FROM 'v'";
+        + " LEFT JOIN pg_class c ON c.oid = typrelid WHERE typelem = 0 AND coalesce(relkind, 'c') = 'c'";
     for (heading, query) in [("Views", owned("rel", "class o") + " WHERE relkind = 'v'"), ("Types", types)] {
         let names: BTreeSet<_> =
             rows(section(&reference, heading)).iter().map(|(row, _)| without_ticks(row[0])).collect();

@@ -76,7 +76,10 @@ fn a_member_who_cannot_become_a_role_by_set_role_sees_no_migration_of_it_and_can
     let (cluster, mut client) = server();
     client.batch_execute(CODE).expect("tables");
     client
-        .batch_execute("CREATE ROLE clerk LOGIN; GRANT shop TO clerk WITH INHERIT TRUE, SET FALSE; GRANT CREATE ON SCHEMA public TO clerk")
+        .batch_execute(
+            "CREATE ROLE clerk LOGIN; GRANT shop TO clerk WITH INHERIT TRUE, SET FALSE; GRANT CREATE ON SCHEMA public TO clerk;
+             CREATE ROLE coder; GRANT coder TO dba WITH SET FALSE; ALTER FUNCTION always() OWNER TO coder",
+        )
         .expect("a member");
     let mut clerk = cluster.connect();
     clerk.batch_execute("SET SESSION AUTHORIZATION clerk").expect("a user");
@@ -90,6 +93,11 @@ fn a_member_who_cannot_become_a_role_by_set_role_sees_no_migration_of_it_and_can
     call(&mut dba, "start('sales')");
     assert_eq!(value(&mut clerk, "SELECT count(*) FROM snowflake_adopt.progress"), "0");
     assert_eq!(error(&mut clerk, "CALL snowflake_adopt.undo('sales')").message(), "public.sales is not being adopted");
+    // Nor does a swap change a function of such a role.
+    for step in ["run('sales')", "finish('sales')"] {
+        call(&mut dba, step);
+    }
+    assert_eq!(value(&mut dba, "SELECT pg_typeof(max(id)) FROM sales"), "bigint");
 }
 
 #[test]
