@@ -25,8 +25,11 @@
 pg_config = $(or $(PG_CONFIG),pg_config)
 pg_major = $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 cargo_extension = PGRX_PG_CONFIG_PATH=$$(command -v $(pg_config)) PQ_LIB_DIR=$$($(pg_config) --libdir) cargo
-# AUDITABLE=1 has the names of the crates written into the library, where cargo audit reads them.
-auditable = $(if $(AUDITABLE),PATH="$(CURDIR)/target/auditable/bin:$$PATH" )
+# AUDITABLE=1 has the names of the crates written into the library, where cargo audit reads them. This is what `cargo auditable
+# build --locked` sets, but without a path: the wrapper's name goes into symbols, so each directory would get another library.
+auditable = $(if $(AUDITABLE),PATH="$(CURDIR)/target/auditable/bin:$$PATH" RUSTC_WORKSPACE_WRAPPER=cargo-auditable \
+	CARGO_AUDITABLE_ORIG_ARGS='{"offline":false$(comma)"locked":true$(comma)"frozen":false$(comma)"config":[]}' )
+comma = ,
 # pgrx declares a newer Rust than it needs.
 rust = $(word 2,$(shell rustc --version))
 ignoring = $(if $(filter 1.95.%,$(rust)),--ignore-rust-version)
@@ -50,7 +53,7 @@ build: setup
 	@echo "==> Building the extension for PostgreSQL $(pg_major) (three to four minutes the first time)"
 	$(if $(ignoring),@echo "==> Ignoring that pgrx declares Rust 1.96: it builds with $(rust)")
 	$(if $(AUDITABLE),@tools/setup auditable)
-	$(auditable)$(cargo_extension) $(if $(AUDITABLE),auditable) build $(features)
+	$(auditable)$(cargo_extension) build $(features)
 
 run: build
 	@tools/setup servers
