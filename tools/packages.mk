@@ -105,15 +105,17 @@ pack/tarball:
 	@rm -rf target/vendored
 	@echo "==> $(tarball)"
 
-# Without network. On a Red Hat with PGDG's packages, rpmbuild needs only pgmajorversion.
+# Without network, and in the same directory everywhere, since an RPM names it. On a Red Hat with PGDG's packages, rpmbuild needs
+# only pgmajorversion.
 ## a package for Red Hat's distributions, for the PostgreSQL of PG_CONFIG (six minutes)
 pack/rpm: setup pack/tarball
 	@tools/setup rpm
-	@rm -rf target/rpm && mkdir -p target/rpm
-	unshare --map-root-user --net rpmbuild -ba --nodeps --quiet --define "_topdir $(CURDIR)/target/rpm" \
-		--define "_sourcedir $(CURDIR)/target" --define "_buildhost localhost" --define "pgmajorversion $(pg_major)" \
+	@rm -rf target/rpm && mkdir -p target/rpm/SOURCES
+	@install -m 644 $(tarball) packaging/rpm/snowflake_pg.spec target/rpm/SOURCES
+	unshare --map-root-user --net --mount sh -c 'mount --bind target/rpm /mnt && cd /mnt && exec "$$@"' sh \
+		rpmbuild -ba --nodeps --quiet --define "_topdir /mnt" --define "_buildhost localhost" --define "pgmajorversion $(pg_major)" \
 		--define "pgconfig $$(command -v $(pg_config))" --define "pgpkglibdir $$($(pg_config) --pkglibdir)" \
-		--define "pgsharedir $$($(pg_config) --sharedir)" packaging/rpm/snowflake_pg.spec
+		--define "pgsharedir $$($(pg_config) --sharedir)" SOURCES/snowflake_pg.spec
 	@mv target/rpm/RPMS/*/*.rpm target/rpm/SRPMS/*.rpm target/rpm/
-	@rm -rf target/rpm/BUILD target/rpm/BUILDROOT
+	@rm -rf target/rpm/*/
 	@ls target/rpm/*.rpm
