@@ -238,7 +238,7 @@ suite/patroni: ready
 ## PostgreSQL's own regression and isolation tests (six minutes; unpacks its sources into target)
 suite/postgresql: needs = postgresql-source
 
-## two builds of the packages of the last commit, byte for byte (ten minutes; PARTS="tarball rpm")
+## two builds of the packages of the last commit, byte for byte (twenty minutes; PARTS="tarball rpm")
 suite/reproducible: setup
 	@tools/setup vendor packages rpm auditable
 	@echo "==> Building the last commit twice, in different places"
