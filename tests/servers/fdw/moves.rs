@@ -29,10 +29,12 @@ impl<'scope> Clients<'scope, '_> {
         let (stop, count) = (self.stop, self.told);
         self.handles.push(self.scope.spawn(move || {
             let mut told = Told::default();
-            while !stop.load(Ordering::Relaxed) {
-                let Err(failed) = session(&server, insert, stop, count, &mut told.ids) else { break };
+            while let Err(failed) = session(&server, insert, stop, count, &mut told.ids) {
                 let text = failed.as_db_error().map_or_else(|| failed.to_string(), |error| error.message().to_owned());
                 *told.errors.entry(text).or_default() += 1;
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
                 sleep(Duration::from_millis(5));
             }
             told
@@ -72,12 +74,15 @@ fn session(
     let mut client = server.connect(NoTls)?;
     client.batch_execute("SET plan_cache_mode = force_generic_plan")?;
     let insert = client.prepare(insert)?;
-    while !stop.load(Ordering::Relaxed) {
+    // At least once: others can have been told of all rows that the test waited for.
+    loop {
         let rows = client.query(&insert, &[])?;
         count.fetch_add(rows.len(), Ordering::Relaxed);
         ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// Runs clients beside a test, and returns all IDs and the errors of each client.
