@@ -17,11 +17,10 @@ BEGIN
             ids.snowflake_catalog_xmin(), ids.snowflake_script_version() FROM pg_control_system();
     EXECUTE format('CREATE OR REPLACE FUNCTION ids.snowflake_worker_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', worker_id);
     EXECUTE format('CREATE OR REPLACE FUNCTION ids.snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE RETURN %s', datacenter_id);
-    -- Another database may have issued IDs of this worker up to now. Before the first ID, snowflake_begin_session() does this.
-    IF ids.snowflake_last() IS NOT NULL THEN
-        -- mutant: hosted-worker-begins
-        PERFORM ids.snowflake_raise(ids.snowflake_unix_ms() + ids.snowflake_max_ahead_ms(), NULL);
-    END IF;
+    -- Another database may have issued IDs of this worker up to now, or others may have set sequences: the next session continues as after
+    -- a start.
+    -- mutant: hosted-worker-begins
+    PERFORM setval('ids.snowflake_began'::regclass, 0, false);
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_set_worker_id(integer, integer) IS
@@ -74,7 +73,7 @@ BEGIN
             DETAIL = format('Its timestamp is %s, and the clock shows %s.', ids.snowflake_display_time(at_ms), ids.snowflake_display_time(now_ms)),
             HINT = 'If IDs may stop until the clock reaches it, call snowflake_advance(past, force => true).';
     END IF;
-    PERFORM ids.snowflake_raise(NULL, past);
+    PERFORM ids.snowflake_raise(NULL, past, NULL);
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_advance(bigint, boolean) IS 'makes all new IDs greater than past; for the owner of the database';

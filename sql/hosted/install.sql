@@ -67,7 +67,7 @@ BEGIN
             DETAIL = unsafe, HINT = 'Set search_path to a schema of your own, in which nobody else can create objects; or run this as its owner.';
     END IF;
     SELECT relnamespace INTO elsewhere FROM pg_class JOIN pg_roles r ON r.oid = relowner
-        WHERE relname = 'snowflake_life' AND relkind = 'S' AND relpersistence <> 't' AND relnamespace <> schema::regnamespace
+        WHERE relname = 'snowflake_began' AND relkind = 'S' AND relpersistence <> 't' AND relnamespace <> schema::regnamespace
             AND (r.oid = installer OR rolsuper OR r.oid = (SELECT datdba FROM pg_database WHERE datname = current_database())) LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('this database has these functions in schema %s', elsewhere),

@@ -5,8 +5,8 @@
 
 CREATE OR REPLACE FUNCTION ids.snowflake_is_checked() RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
-    RETURN coalesce(current_setting('hosted_snowflake.session', true) = 'ids.snowflake_life'::regclass::oid::text || ' ' || ids.snowflake_registration(), false);
-COMMENT ON FUNCTION ids.snowflake_is_checked() IS 'not to be called: whether snowflake_begin_session() was called; a role that sets this parameter skips the check for its own IDs';
+    RETURN coalesce(current_setting('hosted_snowflake.session', true) = 'ids.snowflake_began'::regclass::oid::text || ' ' || ids.snowflake_registration(), false);
+COMMENT ON FUNCTION ids.snowflake_is_checked() IS 'not to be called: whether snowflake_begin_session() was called';
 
 -- If the owner alters a sequence, a call waits here, and not while others wait for the lock.
 CREATE OR REPLACE FUNCTION ids.snowflake_is_writable(count bigint) RETURNS boolean
@@ -16,19 +16,25 @@ CREATE OR REPLACE FUNCTION ids.snowflake_is_writable(count bigint) RETURNS boole
         THEN greatest(pg_sequence_last_value('ids.snowflake_position'::regclass), pg_sequence_last_value('ids.snowflake_high_water_mark'::regclass), 0) >= 0 END;
 COMMENT ON FUNCTION ids.snowflake_is_writable(bigint) IS 'not to be called: NULL in a transaction that only reads, and for a number of positions that cannot be taken';
 
--- Under the lock: takes count positions at a time of the clock, or none if that is NULL. Returns the last one, or -1 if they would be too
--- far ahead. chance, from 0 to 1, chooses the first number of a tick.
-CREATE OR REPLACE FUNCTION ids.snowflake_move(count bigint, ms bigint, chance float8, f ids.snowflake_fields) RETURNS bigint
+-- Under the lock: takes count positions after the last one at a time of the clock, or none if that is NULL. Returns the last one, or -1 if
+-- they would be too far ahead. chance, from 0 to 1, chooses the first number of a tick.
+--
+-- If this session has set a position before, as has_begun says, returns -2 if others have set it back since, and -3 if that was more than a
+-- second ago: then an older position can have been restored without being below it.
+CREATE OR REPLACE FUNCTION ids.snowflake_move(count bigint, last bigint, ms bigint, has_begun boolean, chance float8, f ids.snowflake_fields) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN CASE
+        -- mutant: hosted-own-last
+        WHEN has_begun AND coalesce(last, -1) < currval('ids.snowflake_high_water_mark'::regclass) THEN -2
+        WHEN has_begun AND currval('ids.snowflake_high_water_mark'::regclass) < ids.snowflake_tick(ms - 1000, f) THEN -3
         WHEN ms NOT BETWEEN f.epoch AND f.issues_until THEN -1
         -- mutant: hosted-ahead
-        WHEN greatest(ids.snowflake_last(), ids.snowflake_tick(ms, f) + (1::bigint << f.sequence_bits))
+        WHEN greatest(last, ids.snowflake_tick(ms, f) + (1::bigint << f.sequence_bits))
             > ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms(), f) - count THEN -1
         -- mutant: hosted-clock-back
-        WHEN ids.snowflake_last() >= ids.snowflake_tick(ms, f) THEN ids.snowflake_set_last(ids.snowflake_last() + count)
+        WHEN last >= ids.snowflake_tick(ms, f) THEN ids.snowflake_set_last(last + count)
         ELSE ids.snowflake_set_last(ids.snowflake_tick(ms, f) + count - 1 + floor(chance * (1::bigint << f.sequence_bits)::float8)::bigint) END;
-COMMENT ON FUNCTION ids.snowflake_move(bigint, bigint, float8, ids.snowflake_fields) IS 'not to be called: takes positions, under the lock';
+COMMENT ON FUNCTION ids.snowflake_move(bigint, bigint, bigint, boolean, float8, ids.snowflake_fields) IS 'not to be called: takes positions, under the lock';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_id_at(id_position bigint, f ids.snowflake_fields) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -66,8 +72,7 @@ DECLARE
     f ids.snowflake_fields := ids.snowflake_own_fields();
     problem ids.snowflake_problem := ids.snowflake_problem_of_database();
     registration text := ids.snowflake_registration();
-    -- Statistics are reset after a crash that the postmaster survives.
-    life bigint := (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
+    start bigint := ids.snowflake_start();
     ms bigint := ids.snowflake_unix_ms();
 BEGIN
     -- mutant: hosted-copy
@@ -78,12 +83,12 @@ BEGIN
     END IF;
     -- setval() looks them up once in a session.
     PERFORM pg_sequence_parameters('ids.snowflake_position'::regclass), pg_sequence_parameters('ids.snowflake_high_water_mark'::regclass);
-    IF pg_sequence_last_value('ids.snowflake_life'::regclass) IS DISTINCT FROM life THEN
-        -- First the position: after a crash in between, it is raised once more. No ID was further ahead of the clock.
+    IF pg_sequence_last_value('ids.snowflake_began'::regclass) IS DISTINCT FROM start THEN
+        -- No ID was further ahead of the clock.
         -- mutant: hosted-after-crash
-        PERFORM ids.snowflake_raise(ms + ids.snowflake_max_ahead_ms(), NULL), setval('ids.snowflake_life'::regclass, life);
+        PERFORM ids.snowflake_raise(ms + ids.snowflake_max_ahead_ms(), NULL, start);
     END IF;
-    PERFORM set_config('hosted_snowflake.session', 'ids.snowflake_life'::regclass::oid::text || ' ' || registration, false);
+    PERFORM set_config('hosted_snowflake.session', 'ids.snowflake_began'::regclass::oid::text || ' ' || registration, false);
     RETURN NULL;
 END
 $$;
@@ -98,10 +103,13 @@ CREATE OR REPLACE FUNCTION ids.snowflake_take(count bigint) RETURNS bigint
 DECLARE
     -- mutant: hosted-first-call
     is_checked pg_catalog.bool := ids.snowflake_is_checked();
+    -- Whether this session has taken an ID since it was checked.
+    has_begun pg_catalog.bool := is_checked;
     has_lock pg_catalog.bool := false;
     is_queued pg_catalog.bool := false;
     queues_from pg_catalog.timestamptz;
     tries pg_catalog.int4 := 0;
+    last pg_catalog.int8;
     ms pg_catalog.int8;
     taken pg_catalog.int8;
     id pg_catalog.int8;
@@ -127,9 +135,16 @@ BEGIN
             has_lock := true;
             -- Again: the worker may have been set while this waited.
             is_checked := is_checked AND ids.snowflake_is_checked();
+            last := ids.snowflake_last();
             -- mutant: hosted-names
             ms := CASE WHEN is_checked THEN ids.snowflake_unix_ms() END;
-            taken := ids.snowflake_move(count, ms, pg_catalog.random(), ids.snowflake_own_fields());
+            taken := ids.snowflake_move(count, last, ms, has_begun AND is_checked, pg_catalog.random(), ids.snowflake_own_fields());
+            -- The first time, to look it up without the lock.
+            IF NOT is_checked OR taken OPERATOR(pg_catalog.=) -3 THEN
+                -- mutant: hosted-rested
+                is_checked := (SELECT log_cnt OPERATOR(pg_catalog.>) 0 FROM ids.snowflake_began) AND is_checked;
+                taken := ids.snowflake_move(count, last, CASE WHEN is_checked THEN ms END, false, pg_catalog.random(), ids.snowflake_own_fields());
+            END IF;
             id := ids.snowflake_id_at(taken, ids.snowflake_own_fields());
             -- mutant: hosted-lock-ends
             RAISE SQLSTATE 'SN000';
@@ -144,16 +159,29 @@ BEGIN
                 tries := tries OPERATOR(pg_catalog.+) 1;
                 PERFORM pg_catalog.pg_sleep(CASE WHEN tries OPERATOR(pg_catalog.>) 3 THEN 0.001 ELSE 0 END);
                 CONTINUE;
+            WHEN object_not_in_prerequisite_state THEN
+                -- There is no currval() after DISCARD SEQUENCES, or if the first call has failed.
+                -- mutant: hosted-discard
+                IF NOT has_begun THEN
+                    RAISE;
+                END IF;
+                is_checked := false;
         END;
         has_lock := false;
         IF is_checked AND taken OPERATOR(pg_catalog.>=) 0 THEN
             RETURN id;
-        ELSIF is_checked THEN
+        ELSIF is_checked AND taken OPERATOR(pg_catalog.=) -1 THEN
             waiting := ids.snowflake_wait_for_clock(count, ms, waiting);
             problem := CASE WHEN waiting IS NULL THEN ids.snowflake_problem_of_clock(ms) END;
         ELSE
+            IF is_checked THEN
+                -- So all other sessions refuse as well.
+                -- mutant: hosted-refuses
+                PERFORM ids.snowflake_refuse();
+            END IF;
             problem := ids.snowflake_begin_session();
             is_checked := true;
+            has_begun := false;
         END IF;
         IF problem.message IS NOT NULL THEN
             RAISE EXCEPTION USING ERRCODE = problem.code, MESSAGE = problem.message, DETAIL = problem.detail, HINT = problem.hint;

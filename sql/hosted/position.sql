@@ -1,5 +1,13 @@
 -- The stored state: the position of the last ID, the lock, and which database has the worker ID.
 
+-- When this server started: a session compares it before its first ID, and continues above what a crash or a failover may have lost. Both
+-- empty this sequence, which is unlogged; so no subscription sets it.
+--
+-- snowflake_raise() takes the value by nextval(), which leaves log_cnt above 0. A dump has no log_cnt, and setval() leaves 0, whatever is
+-- rolled back: so 0 shows that sequences were set by others. A dump sets this one first, by its name and by its age.
+CREATE UNLOGGED SEQUENCE IF NOT EXISTS ids.snowflake_began AS bigint MINVALUE 0 START 0;
+COMMENT ON SEQUENCE ids.snowflake_began IS 'when the server started that issued the last ID; not to be changed';
+
 -- The position of the last ID: its tick, and its number in the tick. Neither a rollback nor a lost session takes it back, and it does not
 -- go back with the clock. snowflake_move() changes it, under the lock.
 CREATE SEQUENCE IF NOT EXISTS ids.snowflake_position AS bigint MINVALUE 0 START 0;
@@ -9,10 +17,6 @@ COMMENT ON SEQUENCE ids.snowflake_position IS 'position of the last ID; not to b
 -- it is unlogged.
 CREATE UNLOGGED SEQUENCE IF NOT EXISTS ids.snowflake_high_water_mark AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE ids.snowflake_high_water_mark IS 'position of the last ID since a crash or a failover; not to be changed';
-
--- When this server started: a session compares it before its first ID, and continues above what a crash or a failover may have lost.
-CREATE SEQUENCE IF NOT EXISTS ids.snowflake_life AS bigint MINVALUE 0 START 0;
-COMMENT ON SEQUENCE ids.snowflake_life IS 'when the server started that issued the last ID; not to be changed';
 
 -- The object that is locked for one ID. A view, since pg_dump, VACUUM and ANALYZE lock none. Only its owner can LOCK it, while anybody can
 -- take an advisory lock. The mode conflicts with itself, and with no lock that other roles can take.
@@ -33,7 +37,7 @@ CREATE TABLE IF NOT EXISTS ids.snowflake_database (
     version text NOT NULL
 );
 COMMENT ON TABLE ids.snowflake_database IS 'the database for which snowflake_set_worker_id() was called';
-REVOKE ALL ON SEQUENCE ids.snowflake_position, ids.snowflake_high_water_mark, ids.snowflake_life FROM PUBLIC;
+REVOKE ALL ON SEQUENCE ids.snowflake_position, ids.snowflake_high_water_mark, ids.snowflake_began FROM PUBLIC;
 REVOKE ALL ON ids.snowflake_database, ids.snowflake_lock FROM PUBLIC;
 
 -- Sets which call of snowflake_set_worker_id() is in force. Every session notices at its next ID.
@@ -47,10 +51,43 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_register(text) IS 'not to be called: sets which call of snowflake_set_worker_id() is in force';
 
+-- When this server started. Statistics are reset after a crash that the postmaster survives.
+CREATE OR REPLACE FUNCTION ids.snowflake_start() RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (extract(epoch FROM greatest(pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))) * 1000000)::bigint;
+COMMENT ON FUNCTION ids.snowflake_start() IS 'not to be called: when this server started, in Unix microseconds';
+
+-- Whether others have set sequences.
+CREATE OR REPLACE FUNCTION ids.snowflake_is_set_back() RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    began bigint := pg_sequence_last_value('ids.snowflake_began'::regclass);
+BEGIN
+    -- mutant: hosted-log-count
+    IF (SELECT log_cnt = 0 FROM ids.snowflake_began) THEN
+        -- Another value, or none: a session has taken it in between.
+        RETURN began = pg_sequence_last_value('ids.snowflake_began'::regclass)
+            -- pg_upgrade sets sequences, too.
+            AND (began = ids.snowflake_start() OR EXISTS (SELECT FROM ids.snowflake_database JOIN pg_control_system() USING (system_identifier)));
+    END IF;
+    RETURN false;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_is_set_back() IS 'not to be called: whether others have set sequences, as a dump does';
+
+-- No rollback takes this back. snowflake_set_worker_id() does.
+CREATE OR REPLACE FUNCTION ids.snowflake_refuse() RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM setval('ids.snowflake_began'::regclass, ids.snowflake_start());
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_refuse() IS 'not to be called: lets no session begin to issue IDs';
+
 -- Only snowflake_set_worker_id() inserts a row. A subscription brings the one of its publisher, which is ignored. pg_restore --data-only
--- brings an old one, and then sets the sequences back: this database is a copy from then on. In a transaction, the row could be rolled back,
--- and the sequences not: an error keeps pg_restore from setting them. Runs with the rights of the role that inserts: anybody can have a
--- trigger call it.
+-- brings an old one, and then sets the sequences back: this database is a copy from then on. Where more commands could follow in the same
+-- transaction, an error keeps them from setting sequences, which a rollback would not take back. Runs with the rights of the role that
+-- inserts: anybody can have a trigger call it.
 CREATE OR REPLACE FUNCTION ids.snowflake_guard_database() RETURNS trigger
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -61,7 +98,9 @@ BEGIN
     ELSIF TG_OP <> 'INSERT' THEN
         RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
     -- mutant: hosted-rolled-back
-    ELSIF NEW.inserted_by <> pg_current_xact_id() AND now() <> statement_timestamp() THEN
+    -- mutant: hosted-one-query
+    ELSIF NEW.inserted_by <> pg_current_xact_id() AND (now() <> statement_timestamp()
+        OR current_query() !~* '^(\s|--[^\n]*\n)*(COPY|INSERT\s+INTO)\s[^;]*;?\s*$') THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'rows of a dump cannot be restored into this table in a transaction',
             DETAIL = 'The dump would set the position of the last ID back.',
             HINT = format('Leave out this schema: pg_restore --exclude-schema=%s.', TG_TABLE_SCHEMA);
@@ -107,9 +146,9 @@ CREATE OR REPLACE FUNCTION ids.snowflake_tick(ms bigint, f ids.snowflake_fields)
     RETURN ((ms - f.epoch) / f.tick_ms) << f.sequence_bits;
 COMMENT ON FUNCTION ids.snowflake_tick(bigint, ids.snowflake_fields) IS 'not to be called: the first position of the tick of a time';
 
--- Continues above a time, or above an ID. Both are positions only under the lock, since the layout may be set before. The lock is released
--- as in snowflake_take().
-CREATE OR REPLACE FUNCTION ids.snowflake_raise(ms bigint, past bigint) RETURNS void
+-- Continues above a time, or above an ID. Both are positions only under the lock, since the layout may be set before. Then sets when the
+-- server started: after a crash in between, the position is raised once more. The lock is released as in snowflake_take().
+CREATE OR REPLACE FUNCTION ids.snowflake_raise(ms bigint, past bigint, start bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     f ids.snowflake_fields;
@@ -118,9 +157,13 @@ BEGIN
     f := ids.snowflake_own_fields();
     PERFORM ids.snowflake_set_last(greatest(ids.snowflake_last(), ids.snowflake_tick(ms, f),
         ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits)));
+    IF pg_sequence_last_value('ids.snowflake_began'::regclass) IS DISTINCT FROM start AND start IS NOT NULL THEN
+        PERFORM setval('ids.snowflake_began'::regclass, start, false);
+        PERFORM nextval('ids.snowflake_began'::regclass);
+    END IF;
     RAISE SQLSTATE 'SN000';
 EXCEPTION WHEN SQLSTATE 'SN000' THEN
     RETURN;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_raise(bigint, bigint) IS 'not to be called: continues above a time, or above an ID';
+COMMENT ON FUNCTION ids.snowflake_raise(bigint, bigint, bigint) IS 'not to be called: continues above a time, or above an ID';

@@ -24,17 +24,17 @@ BEGIN
     ELSIF pg_is_in_recovery() THEN
         RETURN ROW('standby', '25006', 'cannot issue IDs during recovery', 'This server is a standby, or has not finished its recovery.',
             'Connect to the primary. IDs can be decoded on this server.')::ids.snowflake_problem;
-    -- A transaction can have a snapshot from before.
-    ELSIF owned.database = 0 OR ids.snowflake_registration() IS NULL THEN
-        RETURN ROW('not started', '55000', 'rows of a dump were restored into this database', 'They may have set the position of its last ID back.',
-            format('As its owner, call ids.snowflake_set_worker_id(%s).', ids.snowflake_worker_id()))::ids.snowflake_problem;
-    ELSIF owned.database <> (SELECT oid FROM pg_database WHERE datname = current_database()) OR owned.relation <> 'ids.snowflake_database'::regclass
-        OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system())
+    ELSIF owned.database <> 0 AND (owned.database <> (SELECT oid FROM pg_database WHERE datname = current_database())
+        OR owned.relation <> 'ids.snowflake_database'::regclass OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system())
             -- mutant: hosted-upgraded
-            AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = ids.snowflake_catalog_xmin()) THEN
+            AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = ids.snowflake_catalog_xmin())) THEN
         RETURN ROW('not started', '55000', 'this database is a copy of another one with the same worker ID',
             format('Worker %s was set in the database that this one was restored or copied from.', ids.snowflake_worker_id()),
             'As its owner, call ids.snowflake_set_worker_id(n) with another number, or with the same one if the other database no longer issues IDs.')::ids.snowflake_problem;
+    -- A transaction can have a snapshot from before the row.
+    ELSIF owned.database = 0 OR ids.snowflake_registration() IS NULL OR ids.snowflake_is_set_back() THEN
+        RETURN ROW('not started', '55000', 'the position of the last ID may have been set back', 'A dump was restored into this database, or setval() was called.',
+            format('As its owner, call ids.snowflake_set_worker_id(%s).', ids.snowflake_worker_id()))::ids.snowflake_problem;
     END IF;
     RETURN NULL;
 END

@@ -23,14 +23,14 @@ BEGIN
     FOR object IN
         WITH functions AS (
             SELECT oid::regprocedure::text AS name, proowner, proacl, proname = ANY (for_everybody) AS is_for_everybody
-            FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'ids.snowflake_life'::regclass) AND proname LIKE 'snowflake%')
+            FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'ids.snowflake_began'::regclass) AND proname LIKE 'snowflake%')
         SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name) AS command FROM functions WHERE NOT is_for_everybody
         UNION ALL
         SELECT format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', name) FROM functions WHERE is_for_everybody AND is_new
         UNION ALL
         SELECT format('REVOKE ALL ON %s %s FROM %s', kind, name, grantee::regrole) FROM (
             SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name, relowner AS owner, relacl AS acl
-            FROM pg_class WHERE oid IN ('ids.snowflake_position'::regclass, 'ids.snowflake_high_water_mark'::regclass, 'ids.snowflake_life'::regclass,
+            FROM pg_class WHERE oid IN ('ids.snowflake_position'::regclass, 'ids.snowflake_high_water_mark'::regclass, 'ids.snowflake_began'::regclass,
                 'ids.snowflake_database'::regclass, 'ids.snowflake_lock'::regclass)
             UNION ALL
             SELECT 'FUNCTION', name, proowner, proacl FROM functions WHERE NOT is_for_everybody) objects

@@ -127,6 +127,24 @@ fn the_last_id_of_a_session_is_the_last_of_its_block_or_batch() {
     assert!(ends > 50, "{ends}");
 }
 
+/// Some of them forget the position that the session has set.
+#[test]
+fn a_session_goes_on_with_larger_ids_after_each_kind_of_discard() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    let mut last: i64 = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+    for (what, forgets) in [("PLANS", false), ("TEMP", false), ("SEQUENCES", true), ("ALL", true)] {
+        client.batch_execute(&format!("DISCARD {what}")).expect("nothing is left");
+        let known = client.simple_query("SELECT snowflake_lastval()").is_ok();
+        assert_eq!(known, !forgets, "{what}");
+        for _ in 0..2 {
+            let next = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+            assert!(next > last, "{what}: {next} after {last}");
+            last = next;
+        }
+    }
+}
+
 #[test]
 fn the_trigger_fills_rows_of_any_size() {
     let cluster = server(7);

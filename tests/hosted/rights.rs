@@ -42,13 +42,15 @@ fn everybody_can_issue_and_decode_and_change_nothing() {
         "SELECT snowflake_begin_session()",
         "SELECT snowflake_problem_of_database()",
         "SELECT snowflake_set_last(1)",
-        "SELECT snowflake_move(1, 1, 0, snowflake_own_fields())",
+        "SELECT snowflake_move(1, 1, 1, false, 0, snowflake_own_fields())",
+        "SELECT snowflake_refuse()",
+        "SELECT snowflake_is_set_back()",
         "SELECT snowflake_register(NULL)",
         "SELECT * FROM snowflake_high_water_mark",
         "SELECT setval('snowflake_high_water_mark', 1)",
         "SELECT setval('snowflake_position', 1)",
         "SELECT nextval('snowflake_position')",
-        "SELECT nextval('snowflake_life')",
+        "SELECT nextval('snowflake_began')",
         "SELECT * FROM snowflake_position",
         "SELECT * FROM snowflake_database",
         "DELETE FROM snowflake_database",
@@ -85,6 +87,7 @@ const FOR_THE_OWNER: &[&str] = &[
     "snowflake_id_at",
     "snowflake_is_checked",
     "snowflake_is_writable",
+    "snowflake_is_set_back",
     "snowflake_last",
     "snowflake_max_count",
     "snowflake_move",
@@ -92,12 +95,14 @@ const FOR_THE_OWNER: &[&str] = &[
     "snowflake_problem_of_clock",
     "snowflake_problem_of_database",
     "snowflake_raise",
+    "snowflake_refuse",
     "snowflake_register",
     "snowflake_registration",
     "snowflake_script_version",
     "snowflake_set_last",
     "snowflake_set_layout",
     "snowflake_set_worker_id",
+    "snowflake_start",
     "snowflake_tick",
     "snowflake_wait_for_clock",
 ];
@@ -140,7 +145,7 @@ fn default_privileges_give_nobody_the_position() {
     value(&mut client, "SELECT snowflake_nextval()");
     for query in [
         "SELECT setval('snowflake_position', 1)",
-        "SELECT setval('snowflake_life', 1)",
+        "SELECT setval('snowflake_began', 1)",
         "DELETE FROM snowflake_database",
         "SELECT snowflake_advance(1)",
         "SELECT snowflake_set_worker_id(8)",
@@ -233,7 +238,7 @@ fn the_script_refuses_a_schema_in_which_others_can_create_or_have_created() {
         dba.batch_execute("RESET ALL; RESET ROLE; DROP SCHEMA ids CASCADE").expect("no schema");
     }
     // A sequence of this name elsewhere does not stop the owner.
-    let elsewhere = "SET ROLE thief; CREATE SCHEMA other; CREATE SEQUENCE other.snowflake_life; CREATE TEMP SEQUENCE snowflake_life";
+    let elsewhere = "SET ROLE thief; CREATE SCHEMA other; CREATE SEQUENCE other.snowflake_began; CREATE TEMP SEQUENCE snowflake_began";
     dba.batch_execute(elsewhere).expect("sequences");
     let mut owner = cluster.connect();
     owner.batch_execute("SET ROLE owner; CREATE SCHEMA ids; SET search_path = ids").expect("a schema");

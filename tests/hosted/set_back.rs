@@ -1,19 +1,37 @@
 //! Tools that set sequences, and a worker that changes while statements run.
 
 use super::{install, refusal, server};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, Report, error, need_postgresql, test, value};
+use testbed::{Cluster, Load, Report, Signal, error, need_postgresql, test, value};
 
 /// A layout in which clients are ahead of the clock all the time.
 const AHEAD: &str = "SELECT snowflake_set_layout('js')";
 
 const BATCH: &str = "SELECT snowflake_nextvals(500)";
 
+const SET_BACK: &str = "the position of the last ID may have been set back";
+
 fn run(program: &mut Command) -> String {
     let output = program.output().expect("a program");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+fn pg_dump(cluster: &Cluster, file: &Path, options: &[&str]) -> String {
+    let mut pg_dump = Command::new(cluster.bindir().join("pg_dump"));
+    run(pg_dump.args(options).arg("--file").arg(file).arg("postgres").envs(cluster.environment()))
+}
+
+fn pg_restore(cluster: &Cluster, file: &Path, options: &[&str]) -> String {
+    let mut pg_restore = Command::new(cluster.bindir().join("pg_restore"));
+    run(pg_restore.args(options).arg(file).envs(cluster.environment()))
+}
+
+/// The text of a dump as a client sends it that is not psql.
+fn without_psql(dump: &str) -> String {
+    dump.lines().filter(|line| !line.starts_with('\\')).collect::<Vec<_>>().join("\n")
 }
 
 /// As an owner does who brings back rows that were deleted: sequences are set to what they were.
@@ -28,37 +46,25 @@ fn rows_of_a_dump_that_are_restored_into_a_running_database_stop_its_ids_and_non
     let load = Load::start(&cluster, 4, BATCH);
     load.wait_for_some(20_000);
     let dump = cluster.make_directory("dumps").join("dump");
-    let mut pg_dump = Command::new(cluster.bindir().join("pg_dump"));
-    pg_dump.args(["--format=custom", "--file"]).arg(&dump).arg("postgres").envs(cluster.environment());
-    assert_eq!(run(&mut pg_dump), "");
+    assert_eq!(pg_dump(&cluster, &dump, &["--format=custom"]), "");
     load.wait_for_some(60_000);
     client.batch_execute("DELETE FROM lost").expect("a mistake");
-    let mut pg_restore = Command::new(cluster.bindir().join("pg_restore"));
-    pg_restore.args(["--data-only", "--dbname=postgres"]).arg(&dump).envs(cluster.environment());
-    assert_eq!(run(&mut pg_restore), "");
+    assert_eq!(pg_restore(&cluster, &dump, &["--data-only", "--dbname=postgres"]), "");
     assert_eq!(value(&mut client, "SELECT count(*) FROM lost"), "1");
-    let message = "rows of a dump were restored into this database";
-    assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()"), ("55000".to_owned(), message.to_owned()));
+    assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()"), ("55000".to_owned(), SET_BACK.to_owned()));
     assert_eq!(
         value(
             &mut client,
             "SELECT concat_ws(' ', state, problem_sqlstate, split_part(problem, '.', 1)) FROM snowflake_status"
         ),
-        "not started 55000 Rows of a dump were restored into this database"
+        "not started 55000 The position of the last ID may have been set back"
     );
     let mut all = load.finish();
-    assert_eq!(all.errors().into_keys().collect::<Vec<_>>(), [format!("55000 {message}")]);
+    assert_eq!(all.errors().into_keys().collect::<Vec<_>>(), [format!("55000 {SET_BACK}")]);
     // As the HINT says.
     let hint = error(&mut client, "SELECT snowflake_nextval()").hint().expect("a hint").to_owned();
     assert!(hint.ends_with("snowflake_set_worker_id(7)."), "{hint}");
-    client.batch_execute("SELECT snowflake_set_worker_id(7)").expect("the worker");
-    let load = Load::start(&cluster, 4, BATCH);
-    load.wait_for_some(60_000);
-    let after = load.finish();
-    assert!(after.range().expect("IDs").0 > all.range().expect("IDs").1, "not above");
-    all.merge(after);
-    println!("{} IDs, {} twice", all.ids(), all.duplicates());
-    assert_eq!(all.duplicates(), 0);
+    assert_goes_on_above(&cluster, &mut all);
 }
 
 /// Sequences keep what a transaction has set that is rolled back. A session can also say that it replicates.
@@ -72,9 +78,7 @@ fn a_dump_that_is_restored_in_one_transaction_or_as_by_replication_sets_nothing_
         client.batch_execute(AHEAD).expect("a layout");
         value(&mut client, "SELECT snowflake_nextval()");
         let dump = cluster.make_directory("dumps").join("dump");
-        let mut pg_dump = Command::new(cluster.bindir().join("pg_dump"));
-        pg_dump.args(["--format=custom", "--file"]).arg(&dump).arg("postgres").envs(cluster.environment());
-        assert_eq!(run(&mut pg_dump), "");
+        assert_eq!(pg_dump(&cluster, &dump, &["--format=custom"]), "");
         let mut last = 0;
         for _ in 0..100 {
             last = value(&mut client, "SELECT max(id) FROM snowflake_nextvals(100) id").parse::<i64>().expect("an ID");
@@ -82,9 +86,8 @@ fn a_dump_that_is_restored_in_one_transaction_or_as_by_replication_sets_nothing_
         let mut pg_restore = Command::new(cluster.bindir().join("pg_restore"));
         pg_restore.args(["--data-only", "--dbname=postgres", options]).arg(&dump).envs(cluster.environment());
         let said = run(pg_restore.env("PGOPTIONS", environment));
-        let message = "rows of a dump were restored into this database";
         if restored {
-            assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()").1, message, "{said}");
+            assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()").1, SET_BACK, "{said}");
             // A snapshot from before shows the old row.
             client.batch_execute("SELECT snowflake_set_worker_id(7)").expect("the worker");
         } else {
@@ -93,6 +96,140 @@ fn a_dump_that_is_restored_in_one_transaction_or_as_by_replication_sets_nothing_
         let next: i64 = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
         assert!(next > last, "{next} after {last}");
     }
+}
+
+/// `psql -c`, a migration and many drivers send a text of several commands as one transaction. `setval()` is not rolled back.
+#[test]
+fn a_dump_that_is_one_query_and_fails_at_its_end_sets_nothing_back() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute(AHEAD).expect("a layout");
+    client.batch_execute("CREATE SEQUENCE zz").expect("a sequence");
+    let load = Load::start(&cluster, 4, BATCH);
+    load.wait_for_some(20_000);
+    let file = cluster.make_directory("dumps").join("dump");
+    assert_eq!(pg_dump(&cluster, &file, &["--inserts", "--data-only"]), "");
+    let dump = without_psql(&std::fs::read_to_string(&file).expect("a dump"));
+    load.wait_for_some(60_000);
+    client.batch_execute("DROP SEQUENCE zz").expect("no sequence");
+    client
+        .batch_execute(
+            "CREATE FUNCTION restore(dump text) RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE dump; END';
+             CREATE PROCEDURE restore_by_call(dump text) LANGUAGE plpgsql AS 'BEGIN EXECUTE dump; END'",
+        )
+        .expect("functions");
+    let literal = format!("$dump${dump}$dump$");
+    let in_a_transaction = "rows of a dump cannot be restored into this table in a transaction";
+    for text in [
+        dump.clone(),
+        format!("DO $do$ BEGIN EXECUTE {literal}; END $do$"),
+        format!("SELECT restore({literal})"),
+        format!("CALL restore_by_call({literal})"),
+    ] {
+        let mut owner = cluster.connect();
+        assert_eq!(refusal(&mut owner, &text), ("55000".to_owned(), in_a_transaction.to_owned()), "{}", &text[..20]);
+        value(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    }
+    let mut psql = cluster.psql();
+    let said = run(psql.args(["--command", &dump]));
+    assert!(said.contains(in_a_transaction), "{said}");
+    load.wait_for_some(60_000);
+    assert_unharmed(&load.finish());
+}
+
+/// `pg_restore -j` sets them in one session while another has not yet brought the row that gives the dump away. A text that
+/// fails, and a transaction that is rolled back, leave them set, too.
+#[test]
+fn sequences_that_are_set_back_without_a_row_of_a_dump_stop_ids_and_none_comes_twice() {
+    for set_by in ["pg_restore", "a query that fails", "a rollback", "pg_restore -j", "setval()"] {
+        let cluster = server(7);
+        let mut client = cluster.connect();
+        client.batch_execute(AHEAD).expect("a layout");
+        let load = Load::start(&cluster, 4, BATCH);
+        load.wait_for_some(20_000);
+        let [mut knowing, mut resting] = [cluster.connect(), cluster.connect()];
+        let last = value(&mut resting, "SELECT snowflake_nextval()");
+        let dump = cluster.make_directory("dumps").join("dump");
+        assert_eq!(pg_dump(&cluster, &dump, &["--format=custom"]), "");
+        let position = value(&mut client, "SELECT last_value FROM snowflake_position");
+        load.wait_for_some(60_000);
+        cluster.wait_until(&format!("SELECT clock_timestamp() > snowflake_timestamp({last}) + interval '2 s'"));
+        value(&mut knowing, "SELECT snowflake_nextval()");
+        // One that says that it was checked.
+        let mut claiming = cluster.connect();
+        let checked = value(&mut knowing, "SELECT current_setting('hosted_snowflake.session')");
+        claiming.batch_execute(&format!("SET hosted_snowflake.session = '{checked}'")).expect("a setting");
+        let restore = |options: &[&str]| pg_restore(&cluster, &dump, &[&["--data-only"], options].concat());
+        let use_list = only_sequences(&cluster, &dump);
+        let text = without_psql(&restore(&["--file=-", &use_list]));
+        let by_hand =
+            ["position", "high_water_mark"].map(|name| format!("SELECT setval('snowflake_{name}', {position})"));
+        let mut owner = cluster.connect();
+        match set_by {
+            "pg_restore" => assert_eq!(restore(&["--dbname=postgres", &use_list]), ""),
+            "a query that fails" => assert_eq!(refusal(&mut owner, &format!("{text}; SELECT 1/0")).0, "22012"),
+            "a rollback" => owner.batch_execute(&format!("BEGIN; {text}; ROLLBACK")).expect("a rollback"),
+            "pg_restore -j" => assert_eq!(restore(&["--dbname=postgres", "--jobs=4"]), ""),
+            // While no call runs, which would set it again.
+            _ => owner
+                .batch_execute(&format!("BEGIN; LOCK TABLE snowflake_lock; {}; COMMIT", by_hand.join(";")))
+                .expect("positions"),
+        }
+        let refused = ("55000".to_owned(), SET_BACK.to_owned());
+        for session in [&mut knowing, &mut resting, &mut claiming, &mut cluster.connect()] {
+            assert_eq!(refusal(session, "SELECT snowflake_nextval()"), refused, "{set_by}");
+        }
+        let state = "SELECT state || ' ' || split_part(problem, '.', 1) FROM snowflake_status";
+        assert_eq!(value(&mut client, state), "not started The position of the last ID may have been set back");
+        let mut report = load.finish();
+        assert_eq!(report.errors().into_keys().collect::<Vec<_>>(), [format!("55000 {SET_BACK}")], "{set_by}");
+        assert_goes_on_above(&cluster, &mut report);
+    }
+}
+
+/// The value that it sets says that another server has issued the last ID, as after a restart.
+#[test]
+fn sequences_of_a_dump_of_before_a_restart_stop_ids_over_another_restart() {
+    let mut cluster = server(7);
+    cluster.connect().batch_execute(AHEAD).expect("a layout");
+    value(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    let dump = cluster.make_directory("dumps").join("dump");
+    assert_eq!(pg_dump(&cluster, &dump, &["--format=custom"]), "");
+    cluster.stop(Signal::INT);
+    cluster.start();
+    let load = Load::start(&cluster, 4, BATCH);
+    load.wait_for_some(60_000);
+    let options = ["--data-only", "--dbname=postgres", &only_sequences(&cluster, &dump)];
+    assert_eq!(pg_restore(&cluster, &dump, &options), "");
+    let refused = ("55000".to_owned(), SET_BACK.to_owned());
+    assert_eq!(refusal(&mut cluster.connect(), "SELECT snowflake_nextval()"), refused);
+    let mut report = load.finish();
+    cluster.stop(Signal::INT);
+    cluster.start();
+    assert_eq!(refusal(&mut cluster.connect(), "SELECT snowflake_nextval()"), refused);
+    assert_goes_on_above(&cluster, &mut report);
+}
+
+/// The option with which `pg_restore` sets sequences and brings no rows.
+fn only_sequences(cluster: &Cluster, dump: &Path) -> String {
+    let all = pg_restore(cluster, dump, &["--list"]);
+    let sequences: Vec<_> = all.lines().filter(|line| line.contains(" SEQUENCE SET ")).collect();
+    assert_eq!(sequences.len(), 3, "{all}");
+    let list = dump.with_file_name("list");
+    std::fs::write(&list, sequences.join("\n")).expect("a list");
+    format!("--use-list={}", list.display())
+}
+
+/// Does what the HINT says, and compares all IDs.
+fn assert_goes_on_above(cluster: &Cluster, before: &mut Report) {
+    cluster.connect().batch_execute("SELECT snowflake_set_worker_id(7)").expect("the worker");
+    let load = Load::start(cluster, 4, BATCH);
+    load.wait_for_some(60_000);
+    let after = load.finish();
+    assert!(after.range().expect("IDs").0 > before.range().expect("IDs").1, "not above");
+    before.merge(after);
+    println!("{} IDs, {} twice", before.ids(), before.duplicates());
+    assert_eq!(before.duplicates(), 0);
 }
 
 #[test]
@@ -107,8 +244,7 @@ fn a_transaction_with_a_snapshot_from_before_a_restore_is_refused_too() {
         SELECT system_identifier, database, relation, inserted_by, catalog_xmin, version FROM snowflake_database";
     owner.batch_execute(row).expect("an old row");
     client.batch_execute("SET LOCAL statement_timeout = '20s'").expect("a setting");
-    let message = "rows of a dump were restored into this database";
-    assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()"), ("55000".to_owned(), message.to_owned()));
+    assert_eq!(refusal(&mut client, "SELECT snowflake_nextval()"), ("55000".to_owned(), SET_BACK.to_owned()));
 }
 
 /// By `GRANT ALL ON ALL SEQUENCES`, or by a script that sets every sequence.
