@@ -135,14 +135,15 @@ BEGIN
             has_lock := true;
             -- Again: the worker may have been set while this waited.
             is_checked := is_checked AND ids.snowflake_is_checked();
-            last := ids.snowflake_last();
             -- mutant: hosted-names
             ms := CASE WHEN is_checked THEN ids.snowflake_unix_ms() END;
+            last := CASE WHEN has_begun THEN ids.snowflake_last() ELSE ids.snowflake_last_of_both(ms, ids.snowflake_own_fields()) END;
             taken := ids.snowflake_move(count, last, ms, has_begun AND is_checked, pg_catalog.random(), ids.snowflake_own_fields());
             -- The first time, to look it up without the lock.
             IF NOT is_checked OR taken OPERATOR(pg_catalog.=) -3 THEN
                 -- mutant: hosted-rested
                 is_checked := (SELECT log_cnt OPERATOR(pg_catalog.>) 0 FROM ids.snowflake_began) AND is_checked;
+                last := ids.snowflake_last_of_both(ms, ids.snowflake_own_fields());
                 taken := ids.snowflake_move(count, last, CASE WHEN is_checked THEN ms END, false, pg_catalog.random(), ids.snowflake_own_fields());
             END IF;
             id := ids.snowflake_id_at(taken, ids.snowflake_own_fields());

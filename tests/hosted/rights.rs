@@ -89,6 +89,7 @@ const FOR_THE_OWNER: &[&str] = &[
     "snowflake_is_writable",
     "snowflake_is_set_back",
     "snowflake_last",
+    "snowflake_last_of_both",
     "snowflake_max_count",
     "snowflake_move",
     "snowflake_problem_of_call",

@@ -187,6 +187,24 @@ fn sequences_that_are_set_back_without_a_row_of_a_dump_stop_ids_and_none_comes_t
     }
 }
 
+/// As `pg_restore -j` does for a moment.
+#[test]
+fn while_only_one_position_is_set_back_sessions_that_begin_and_that_rested_go_on_above_the_other() {
+    let cluster = server(7);
+    let [mut owner, mut resting] = [cluster.connect(), cluster.connect()];
+    owner.batch_execute(AHEAD).expect("a layout");
+    let first = value(&mut resting, "SELECT snowflake_nextval()");
+    let position = value(&mut owner, "SELECT last_value FROM snowflake_position");
+    cluster.wait_until(&format!("SELECT clock_timestamp() > snowflake_timestamp({first}) + interval '2 s'"));
+    for session in [&mut resting, &mut cluster.connect()] {
+        let ahead = "SELECT max(id) FROM generate_series(1, 50), snowflake_nextvals(2000) id";
+        let last: i64 = value(&mut owner, ahead).parse().expect("an ID");
+        value(&mut owner, &format!("SELECT setval('snowflake_high_water_mark', {position})"));
+        let next: i64 = value(session, "SELECT snowflake_nextval()").parse().expect("an ID");
+        assert!(next > last, "{next} after {last}");
+    }
+}
+
 /// The value that it sets says that another server has issued the last ID, as after a restart.
 #[test]
 fn sequences_of_a_dump_of_before_a_restart_stop_ids_over_another_restart() {
