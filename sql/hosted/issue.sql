@@ -137,10 +137,10 @@ BEGIN
             is_checked := is_checked AND ids.snowflake_is_checked();
             -- mutant: hosted-names
             ms := CASE WHEN is_checked THEN ids.snowflake_unix_ms() END;
-            last := CASE WHEN has_begun THEN ids.snowflake_last() ELSE ids.snowflake_last_of_both(ms, ids.snowflake_own_fields()) END;
-            taken := ids.snowflake_move(count, last, ms, has_begun AND is_checked, pg_catalog.random(), ids.snowflake_own_fields());
-            -- The first time, to look it up without the lock.
-            IF NOT is_checked OR taken OPERATOR(pg_catalog.=) -3 THEN
+            last := ids.snowflake_last();
+            taken := CASE WHEN has_begun AND is_checked THEN ids.snowflake_move(count, last, ms, true, pg_catalog.random(), ids.snowflake_own_fields()) ELSE -3 END;
+            -- Under the lock, since snowflake_begin_session() may be long ago.
+            IF taken OPERATOR(pg_catalog.=) -3 THEN
                 -- mutant: hosted-rested
                 is_checked := (SELECT log_cnt OPERATOR(pg_catalog.>) 0 FROM ids.snowflake_began) AND is_checked;
                 last := ids.snowflake_last_of_both(ms, ids.snowflake_own_fields());
