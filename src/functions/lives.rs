@@ -99,9 +99,14 @@ pub fn of_id(id: i64, layout: &Layout) -> String {
 }
 
 fn line(known: &Known) -> String {
-    let LifeSpan { number, began_at, .. } = known.life;
+    let LifeSpan { number, began_at, first, .. } = known.life;
     let (whose, reason, state) = (if known.is_own { "this" } else { "another" }, known.life.reason(), known.state());
-    format!("\n  life         {number:016x} of {whose} server, began {} ({reason}), {state}", display_time(began_at))
+    format!("\n  life         {number:016x} of {whose} server ({reason}), {}, {state}", times(began_at, first))
+}
+
+/// What the clock showed when a life began, and the time of its first ID, which is later after a crash.
+pub fn times(started: UnixMs, begins: UnixMs) -> String {
+    format!("started {}, IDs from {}", display_time(started), display_time(begins))
 }
 
 /// What an error says of lives that cannot be read.

@@ -1,6 +1,6 @@
 //! Asks all servers of a fleet for the lives that they know, and says whether two of them overlap.
 
-use super::super::lives::{self, numbers};
+use super::super::lives::{self, numbers, times};
 use super::super::row::{Column, Row, column};
 use super::super::time::timestamptz;
 use super::ask::{Target, ask_lives};
@@ -197,11 +197,12 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             let text = format!("{} no longer keeps {} before {}", names[*at], some(*lives), display_time(*before));
             unseen(&text, None)
         }
-        Finding::NotAsked { at, life } => {
+        Finding::NotAsked { at, life, is_promoted } => {
             let Life { number, server, system_identifier, reserved, .. } = &**life;
+            let who = if *is_promoted { ", most likely the old primary," } else { "" };
             let text = format!(
-                "server {server:016x} (system identifier {system_identifier}) was not asked: {} is a copy of it, or was \
-                 moved, and knows its life {number:016x} until {}",
+                "server {server:016x} (system identifier {system_identifier}){who} was not asked: {} is a copy of it, or \
+                 was moved, and knows its life {number:016x} until {}",
                 names[*at],
                 display_time(*reserved)
             );
@@ -211,14 +212,7 @@ fn row(finding: &Finding, names: &[String]) -> Row {
             let text = format!("{} crashed, and its mark was not found afterwards", describe(life, &names[*at]));
             unseen(&text, Some(life))
         }
-        Finding::Predecessor { at, life } => {
-            let until = display_time(life.found.max(life.begins));
-            let text = format!(
-                "IDs of this worker until {until} may be of a life that none of these servers has told of: {} found its mark",
-                describe(life, &names[*at])
-            );
-            unseen(&text, Some(life))
-        }
+        Finding::Predecessor { at, life } => unseen(&predecessor(life, &names[*at]), Some(life)),
         Finding::Removed { at, life } => {
             let text = format!(
                 "{} has a copy of life {:016x} until {}, and its server no longer has it: its lives were put back, or lost",
@@ -263,8 +257,22 @@ fn some(lives: u64) -> String {
     number(usize::try_from(lives).unwrap_or(usize::MAX), "life", "lives")
 }
 
+/// Whom to ask about the life whose mark this one has found.
+fn predecessor(life: &Life, name: &str) -> String {
+    let until = display_time(life.found.max(life.begins));
+    let who = match life.reason.as_str() {
+        // It has found its own record.
+        "restart" => format!("IDs of this worker until {until} may be of a life that {name} no longer has"),
+        _ if life.is_promoted() => {
+            format!("ask the server that had this worker until {until}, most likely the old primary")
+        }
+        _ => format!("ask the server that had this worker until {until}"),
+    };
+    format!("{who}: {} found its mark", describe(life, name))
+}
+
 fn describe(life: &Life, name: &str) -> String {
-    format!("life {:016x} of {name} ({}, from {})", life.number, life.reason, display_time(life.begins))
+    format!("life {:016x} of {name} ({}, {})", life.number, life.reason, times(life.started, life.begins))
 }
 
 fn unseen(text: &str, life: Option<&Life>) -> Row {

@@ -74,6 +74,11 @@ impl Life {
             follows: life.follows,
         }
     }
+
+    /// Whether its server took the worker of another one over: most likely that of its primary.
+    pub fn is_promoted(&self) -> bool {
+        self.reason == "promotion or recovery"
+    }
 }
 
 /// How a life ended.
@@ -176,7 +181,7 @@ pub enum Finding {
     /// So many lives of a data directory are missing, before this time.
     Missing { at: usize, lives: u64, before: UnixMs },
     /// This is the last that a copy knows of a server that was not asked.
-    NotAsked { at: usize, life: Box<Life> },
+    NotAsked { at: usize, life: Box<Life>, is_promoted: bool },
     /// The mark of a life was lost: it can have issued more.
     MarkLost { at: usize, life: Box<Life> },
     /// When this life began, its server found a mark which no known life has written: IDs up to there were issued by one
@@ -385,8 +390,12 @@ fn not_asked(fleet: &[Told]) -> Vec<Finding> {
             *entry = (at, life);
         }
     }
+    let finding = |(at, life): (usize, &Life)| {
+        let is_promoted = all_told(fleet).any(|(by, own)| by == at && own.is_own && own.is_promoted());
+        Finding::NotAsked { at, life: Box::new(life.clone()), is_promoted }
+    };
     // mutant: audit-not-asked
-    last.into_values().map(|(at, life)| Finding::NotAsked { at, life: Box::new(life.clone()) }).collect()
+    last.into_values().map(finding).collect()
 }
 
 fn other_layouts(known: &[(usize, Life)]) -> Vec<Finding> {

@@ -89,6 +89,20 @@ fn a_copy_of_a_life_is_the_same_life_and_its_own_server_knows_best() {
 }
 
 #[test]
+fn a_server_that_was_not_asked_is_most_likely_the_old_primary_of_a_promoted_one() {
+    let copied = Life { is_own: false, state: State::Unknown, ..life('a', 1, 10, 12) };
+    let is_promoted = |by: &Life| {
+        let findings = audit(&[told(vec![copied.clone(), by.clone()])]);
+        findings.iter().find_map(|finding| match finding {
+            Finding::NotAsked { is_promoted, .. } => Some(*is_promoted),
+            _ => None,
+        })
+    };
+    let heir = Life { reason: "promotion or recovery".to_owned(), ..life('b', 2, 20, 30) };
+    assert_eq!([&life('b', 2, 20, 30), &heir].map(is_promoted), [Some(false), Some(true)]);
+}
+
+#[test]
 fn a_server_that_does_not_answer_is_never_a_silent_yes() {
     assert_eq!(kinds(&[told(vec![life('a', 1, 10, 20)]), Err("no route".to_owned())]), ["Apart", "Silent"]);
 }
