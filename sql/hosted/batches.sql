@@ -103,6 +103,8 @@ CREATE OR REPLACE FUNCTION ids.snowflake_fill() RETURNS trigger
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_missing boolean;
+    its_default text;
+    id bigint;
 BEGIN
     IF TG_WHEN <> 'BEFORE' OR TG_LEVEL <> 'ROW' THEN
         RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated', MESSAGE = 'function "snowflake_fill" must be fired BEFORE ROW';
@@ -122,7 +124,15 @@ BEGIN
         EXECUTE format('SELECT ($1).%I IS NULL', TG_ARGV[0]) INTO is_missing USING NEW;
     END IF;
     IF is_missing THEN
-        NEW := jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[0], ids.snowflake_take(1::bigint)));
+        its_default := (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+            WHERE adrelid = TG_RELID AND attname = TG_ARGV[0]);
+        IF starts_with(its_default, 'ids.snowflake_nextval_for') THEN
+            -- It chooses the place of the ID.
+            EXECUTE 'SELECT ' || its_default INTO id;
+        ELSE
+            id := ids.snowflake_take(1::bigint);
+        END IF;
+        NEW := jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[0], id));
     END IF;
     RETURN NEW;
 END

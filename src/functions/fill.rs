@@ -4,9 +4,11 @@ use crate::postgres::catalog::{may_call, sibling_function, type_name};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::trigger_support::{called_as_trigger, trigger_fired_before, trigger_fired_by_insert, trigger_fired_for_row};
+use pgrx::{PgMemoryContexts, is_a};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
@@ -24,28 +26,38 @@ extern "C-unwind" fn snowflake_fill(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     // mutant: trigger-new-row
     must_be_fired_for_new_row(data);
     // The first row of a statement looks the column up, and the others reuse it: these are calls of one trigger.
-    let mut known = function.fn_extra.addr();
-    if known == 0 {
-        known = usize::from(column(data));
+    if function.fn_extra.is_null() {
+        let known = Known { column: column(data).into(), source: None };
+        function.fn_extra = PgMemoryContexts::For(function.fn_mcxt).leak_and_drop_on_delete(known).cast();
     }
-    let number = c_int::try_from(known & COLUMN).expect("the number of a column");
+    // SAFETY: what the first row has kept. No other call of this trigger runs meanwhile that changes it.
+    let known = unsafe { &mut *function.fn_extra.cast::<Known>() };
     let (row, columns) = (data.tg_trigtuple, table(data).rd_att);
     // SAFETY: the row of a trigger that is fired for one, and the number of a column.
-    let is_missing = unsafe { pg_sys::heap_attisnull(row, number, columns) };
-    if is_missing && known & MAY_ISSUE == 0 {
-        // mutant: trigger-may-issue
-        must_issue(function.fn_oid);
-        known |= MAY_ISSUE;
+    if !unsafe { pg_sys::heap_attisnull(row, known.column, columns) } {
+        return row.into();
     }
-    function.fn_extra = ptr::without_provenance_mut(known);
+    let source = *known.source.get_or_insert_with(|| source(data, known.column, function));
     // SAFETY: the row has these columns, one of them with this number.
-    let row = if is_missing { unsafe { fill(row, columns, number) } } else { row };
-    row.into()
+    unsafe { fill(row, columns, known.column, source) }.into()
 }
 
-/// The bits of what a statement keeps: the number of the column, and whether the role may issue IDs.
-const COLUMN: usize = 0xFFFF;
-const MAY_ISSUE: usize = 0x1_0000;
+/// What a statement keeps.
+struct Known {
+    /// The number of the column.
+    column: c_int,
+    /// Where its IDs come from, from the first row on that lacks one.
+    source: Option<Source>,
+}
+
+/// Where IDs come from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// The next ID of the server. The role may have it.
+    Next,
+    /// The default of the column, which chooses the place of an ID.
+    Default(*mut pg_sys::ExprState, *mut pg_sys::ExprContext),
+}
 
 /// What PG_FUNCTION_INFO_V1() defines in C.
 #[unsafe(no_mangle)]
@@ -53,17 +65,59 @@ extern "C" fn pg_finfo_snowflake_fill() -> &'static pg_sys::Pg_finfo_record {
     &pg_sys::Pg_finfo_record { api_version: 1 }
 }
 
+/// Where the IDs of a column come from; an ERROR unless the role may have them.
+fn source(data: &pg_sys::TriggerData, column: c_int, function: &pg_sys::FmgrInfo) -> Source {
+    let places: [(&CStr, &[Oid]); 2] = [
+        (c"snowflake_nextval_for", &[pg_sys::REGCLASSOID]),
+        (c"snowflake_nextval_for_hash", &[pg_sys::INT4OID, pg_sys::INT4OID]),
+    ];
+    let chooses_place =
+        |called| places.iter().any(|(name, types)| sibling_function(function.fn_oid, name, types) == called);
+    // What is prepared points to the constants of the default, so both live as long as the function's context.
+    // SAFETY: an open table has this column. A node is of the type that its tag says.
+    let prepare = |_: &mut PgMemoryContexts| unsafe {
+        let default = pg_sys::build_column_default(ptr::from_ref(table(data)).cast_mut(), column);
+        let call = pg_sys::strip_implicit_coercions(default);
+        let is_call = !call.is_null() && is_a(call, pg_sys::NodeTag::T_FuncExpr);
+        // mutant: trigger-default
+        (is_call && chooses_place((*call.cast::<pg_sys::FuncExpr>()).funcid)).then(|| {
+            let state = pg_sys::CreateExecutorState();
+            Source::Default(pg_sys::ExecPrepareExpr(default.cast(), state), pg_sys::MakePerTupleExprContext(state))
+        })
+    };
+    // SAFETY: the context is that of the function which is called.
+    if let Some(default) = unsafe { PgMemoryContexts::For(function.fn_mcxt).switch_to(prepare) } {
+        return default;
+    }
+    // mutant: trigger-may-issue
+    must_issue(function.fn_oid);
+    Source::Next
+}
+
 /// The row, with an ID in this column.
 ///
 /// # Safety
 ///
 /// The row has these columns, one of them with this number.
-unsafe fn fill(row: pg_sys::HeapTuple, columns: pg_sys::TupleDesc, mut number: c_int) -> pg_sys::HeapTuple {
-    let mut id = super::nextval::next().into();
+unsafe fn fill(
+    row: pg_sys::HeapTuple,
+    columns: pg_sys::TupleDesc,
+    mut number: c_int,
+    source: Source,
+) -> pg_sys::HeapTuple {
     let mut is_null = false;
     // SAFETY: the caller promises that the row has the column. The ID is a value of its type, or of that on which a
-    // domain is based.
+    // domain is based. `source` has prepared the default, whose memory only the row before used.
     unsafe {
+        let mut id = match source {
+            Source::Next => super::nextval::next().into(),
+            Source::Default(state, context) => {
+                pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
+                let evaluate = (*state).evalfunc.expect("an expression that is prepared");
+                PgMemoryContexts::For((*context).ecxt_per_tuple_memory)
+                    .switch_to(|_| pg_guard_ffi_boundary(|| evaluate(state, context, &raw mut is_null)))
+            }
+        };
         let of_type = pg_sys::SPI_gettypeid(columns, number);
         // mutant: trigger-domain
         if of_type != pg_sys::INT8OID && pg_sys::getBaseType(of_type) != of_type {

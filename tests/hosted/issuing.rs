@@ -164,6 +164,25 @@ fn the_trigger_fills_rows_of_any_size() {
     }
 }
 
+#[test]
+fn the_trigger_uses_a_default_that_chooses_the_place_of_an_id_and_no_other() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE TABLE placed (id bigint DEFAULT snowflake_nextval_for_hash(2, current_setting('shop.shard')::int));
+             CREATE TRIGGER fill BEFORE INSERT ON placed FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
+             CREATE TABLE plain (id bigserial);
+             CREATE TRIGGER fill BEFORE INSERT ON plain FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
+             SET shop.shard = 1; INSERT INTO placed SELECT NULL FROM generate_series(1, 100);
+             INSERT INTO plain VALUES (NULL)",
+        )
+        .expect("rows");
+    let shards = "SELECT string_agg(DISTINCT snowflake_shard_of(id, 2)::text, ' ') FROM placed";
+    assert_eq!(value(&mut client, shards), "1");
+    assert_eq!(value(&mut client, "SELECT worker_id FROM plain, snowflake_decode(id)"), "7");
+}
+
 /// PostgreSQL before 19 has a setting by which a backslash in a string means something.
 #[test]
 fn the_script_and_its_functions_do_not_depend_on_how_the_session_reads_strings() {
