@@ -4,18 +4,19 @@
 .PHONY: demo suite picture pack ready
 names = tools/names.mk tools/packages.mk tools/release.mk
 
-# Of a name that is not there, they list those that are.
+# Without a name, they list those that are there. A name that is not there is an error, and the others are left alone.
 there = $(shell sed -n 's|^$1/\([a-z0-9-]*\):.*|\1|p' $(names))
-chosen = $(if $(filter-out $(call there,$1),$(or $(NAME),-)),$1/-,$(addprefix $1/,$(NAME)))
+unknown = $(filter-out $(call there,$1),$(NAME))
+chosen = $(if $(NAME),$(if $(unknown),$1/-,$(addprefix $1/,$(NAME))),$1/-)
 demo: $(call chosen,demo)
 suite: $(call chosen,suite)
 picture: $(call chosen,picture)
 pack: $(call chosen,pack)
 
 demo/- suite/- picture/- pack/-:
-	@{ test -z "$(NAME)" || echo "There is no $(@D) \"$(NAME)\"."; echo "make $(@D) NAME=…, which is one of:"; \
+	@$(if $(NAME),exec >&2; echo "There is no $(@D) \"$(call unknown,$(@D))\".";) echo "make $(@D) NAME=…, which is one of:"; \
 	awk -F '[/:]' '/^## / { text = substr($$0, 4); next } $$1 == "$(@D)" && text { printf "  %-14s %s\n", $$2, text } { text = "" }' \
-		$(names); } >&2; exit 2
+		$(names)$(if $(NAME),; exit 2)
 
 # The tests beside other people's programs; arguments follow.
 programs = cargo test --locked --package promises --test programs --
