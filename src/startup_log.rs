@@ -102,7 +102,9 @@ fn warn_of_the_end(layout: &Layout) {
         Ok(_) if layout.last_time() - now < YEAR_MS => {
             warning("the layout reaches its last timestamp within a year")
                 .set_detail(format!("The last one is {}.", display_time(layout.last_time())))
-                .set_hint("Change snowflake_pg.layout before that; see docs/layouts.md.")
+                .set_hint(
+                    "Change snowflake_pg.layout before that; see docs/layouts.md in the documentation of snowflake_pg.",
+                )
                 .report(PgLogLevel::WARNING);
         }
         Ok(_) => {}

@@ -47,7 +47,8 @@ pub(super) fn outside_layout(now: UnixMs, outside: TimeError) -> ErrorReport {
                     display_time(last)
                 ))
                 .set_hint(format!(
-                    "Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md.{}",
+                    "Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md in the documentation of \
+                     snowflake_pg.{}",
                     later.unwrap_or_default()
                 ))
         }

@@ -192,7 +192,7 @@ fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
         _ => raise(
             error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the state file is not damaged").set_hint(
                 "To raise the lowest ID that can come next, call snowflake_advance(). To lower it, see \"The clock was \
-                 wrong\" in docs/operations.md.",
+                 wrong\" in docs/operations.md in the documentation of snowflake_pg.",
             ),
         ),
     }

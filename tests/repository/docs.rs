@@ -123,7 +123,7 @@ fn the_sql_of_the_documents_runs_and_prints_what_they_show() {
         let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
         cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
         let document = fs::read_to_string(project().join(format!("docs/{name}.md"))).expect("a document");
-        let compared = run(&cluster, &document);
+        let compared = run(&cluster, &with_services(&document));
         assert!(compared > 0, "{name} shows no output");
     }
 }
@@ -178,7 +178,33 @@ fn the_sql_of_the_document_on_workers_finds_what_it_shows_in_a_fleet() {
             VALUES (current_setting('unix_socket_directories'), current_setting('port'))";
     cluster.connect().batch_execute(setup).expect("tables");
     let document = fs::read_to_string(project().join("docs/workers.md")).expect("a document");
-    assert_eq!(run(&cluster, &document), 3);
+    assert_eq!(run(&cluster, &with_services(&document)), 3);
+}
+
+/// Nobody looks up the names of hosts that are not there.
+fn with_services(document: &str) -> String {
+    document.replace("host=pg-", "service=pg-")
+}
+
+/// Over ssh, people give psql a command by -c, which runs all statements in one transaction.
+#[test]
+fn a_command_that_a_sentence_names_works_by_psql_c() {
+    let cluster = Cluster::builder().worker(0).start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let mut typed = 0;
+    for (path, text) in documents() {
+        for command in text.lines().filter_map(|line| line.strip_prefix("psql -xc \"")?.strip_suffix('"')) {
+            let output = cluster.psql().args(["-xc", command]).output().expect("psql");
+            assert!(output.status.success(), "{output:?}");
+            typed += 1;
+        }
+        let outside: String = text.split("```").step_by(2).collect();
+        for command in outside.split('`').skip(1).step_by(2) {
+            let needs_psql = command.contains("\\gx") || command.contains("ALTER SYSTEM") && command.contains(';');
+            assert!(!needs_psql, "{}: {command}", path.display());
+        }
+    }
+    assert!(typed > 0);
 }
 
 /// The documents, with their text.
@@ -356,4 +382,33 @@ fn every_document_that_a_source_or_a_script_names_is_there() {
         }
     }
     assert!(seen > 20, "{seen}");
+    let brings = |file: &str, begins: &str| {
+        let text = fs::read_to_string(project().join(file)).expect("a file");
+        text.lines().any(|line| line.trim().starts_with(begins) && line.split(' ').any(|word| word == "docs"))
+    };
+    assert!(brings("debian/rules", "dh_installdocs ") && brings("packaging/rpm/snowflake_pg.spec", "%doc "));
+}
+
+/// Who reads a HINT need not have the sources.
+#[test]
+fn every_hint_that_names_a_document_says_whose_it_is() {
+    let mut seen = 0;
+    for file in ["src", "sql"].iter().flat_map(|folder| files(&project().join(folder))) {
+        let text = fs::read_to_string(&file).expect("a file");
+        let is_comment = |line: &&str| ["//", "--", "COMMENT"].iter().any(|begin| line.trim_start().starts_with(begin));
+        let code: Vec<_> = text.lines().filter(|line| !is_comment(line)).collect();
+        let code = code.join(" ").replace("\\ ", "").split_whitespace().collect::<Vec<_>>().join(" ");
+        for (at, _) in code.match_indices("docs/") {
+            let Some((page, after)) = code[at..].split_once(".md").filter(|(page, _)| !page.contains(' ')) else {
+                continue;
+            };
+            // A comment on a column, whose text is in a line of its own.
+            if !code[..at].ends_with("others are in ") {
+                let is_said = after.starts_with(" in the documentation of snowflake_pg");
+                assert!(is_said, "{}: {page}", file.display());
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, 4);
 }

@@ -134,7 +134,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
                 the same bits until 2089-09-06T15:47:35.551Z.";
     let mastodon = "Set snowflake_pg.layout to \"t47 s16 epoch=1970-01-01T00:00:00Z\", and restart the server. Its IDs have \
                     the same bits until 6429-10-17T02:45:55.327Z. It has no worker, so only one server can issue IDs.";
-    let uid = "Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md. \
+    let uid = "Check the clock. If it is right, change snowflake_pg.layout; see docs/layouts.md in the documentation of snowflake_pg. \
                Layout \"t28 w22 s13 unit=1s epoch=";
     for (layout, warning, code, hint) in [
         ("tsid", "IDs of this layout can be decoded but not issued", "F0000", tsid),
