@@ -72,6 +72,23 @@ function showId(id, layout) {
   show("sql", `SELECT * FROM snowflake_decode(${id}, '${shortest(layout)}');`);
 }
 
+/** The ID under each layout, whose name leads to it. */
+function showAll(id) {
+  const rows = snowflake.decodeAll(id).map(({ name, issuedAt, datacenter, worker, sequence }) => {
+    const link = document.createElement("a");
+    link.href = `#${new URLSearchParams({ id: at("id").value, as: at("encoding").value, layout: name })}`;
+    link.textContent = name;
+    const row = document.createElement("tr");
+    row.append(...[link, snowflake.timeText(issuedAt), datacenter, worker, sequence].map((value) => {
+      const cell = document.createElement("td");
+      cell.append(value ?? "");
+      return cell;
+    }));
+    return row;
+  });
+  at("all-rows").replaceChildren(...rows);
+}
+
 function showLayout(layout) {
   const room = snowflake.room(layout);
   const digits = new Intl.NumberFormat("en");
@@ -79,7 +96,7 @@ function showLayout(layout) {
   show("rate", digits.format(room.idsPerSecond));
   show("years", room.years.toFixed(1));
   show("last", snowflake.timeText(room.lastTimestamp));
-  show("width", `${layout.bits} of 63`);
+  show("width", `${layout.bits} of ${Math.max(layout.bits, 63)}`);
   show("decode-only", room.decodeOnly ? `IDs of this layout can be decoded but not issued. ${room.decodeOnly}.` : "");
   show("setting", `snowflake_pg.layout = '${shortest(layout)}'`);
   at("setting").hidden = room.decodeOnly !== undefined;
@@ -107,6 +124,8 @@ function update() {
   at("computed").hidden = layout === null;
   const id = attempt("id", "id-error", () => snowflake.parseId(at("id").value, at("encoding").value));
   at("decoded").hidden = layout === null || id === null;
+  at("all").hidden = id === null;
+  if (id !== null) showAll(id);
   if (layout !== null) {
     lastLayout = layout;
     showLayout(layout);

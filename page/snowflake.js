@@ -189,6 +189,16 @@ const snowflake = (() => {
     };
   }
 
+  /** An ID of unknown origin under each named layout that it fits, the latest time first: snowflake_decode_all(). */
+  function decodeAll(id) {
+    // Another server's clock may be wrong.
+    const latest = BigInt(Date.now() + 86400000);
+    const layouts = Object.keys(PRESETS).map((name) => ({ name, layout: parseLayout(name) }));
+    const fitting = layouts.filter(({ layout }) => !(BigInt.asUintN(64, id) >> BigInt(layout.bits)));
+    const decoded = fitting.map(({ name, layout }) => ({ name, ...decode(id, layout) })).filter(({ issuedAt }) => issuedAt <= latest);
+    return decoded.sort((one, other) => Number(other.issuedAt - one.issuedAt));
+  }
+
   /** The lowest ID of the tick of a time, in Unix milliseconds: snowflake_min_id(). */
   function minId(ms, layout) {
     const timestamp = field(layout, "t");
@@ -253,16 +263,20 @@ const snowflake = (() => {
     return bits.toString(16).padStart(32, "0").replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
   }
 
+  /** Thousands, as spreadsheets and monitors write them. */
+  const GROUPED = /^[+-]?\d{1,3}([,._'\u2019\s])\d{3}(\1\d{3})*$/;
+
   /** What somebody has typed, as an ID: a number, a UUID, or a text in this encoding. */
   function parseId(text, encoding) {
     const trimmed = text.trim();
     if (encoding !== "number") return fromText(trimmed, encoding);
     if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(trimmed)) return fromUuid(trimmed);
-    if (!/^[+-]?\d+$/.test(trimmed)) throw new Invalid(`"${trimmed}" is not an ID: type a number, or choose how it is written`);
-    const id = BigInt(trimmed.replace("+", ""));
+    const digits = GROUPED.test(trimmed) ? trimmed.replace(/[^\d+-]/g, "") : trimmed;
+    if (!/^[+-]?\d+$/.test(digits)) throw new Invalid(`"${trimmed}" is not an ID: type a number, or choose how it is written`);
+    const id = BigInt(digits.replace("+", ""));
     if (id > MAX_ID || id < -(1n << 63n)) throw new Invalid(`${trimmed} is out of range for type bigint`);
     return id;
   }
 
-  return { Invalid, PRESETS, FIELDS, ENCODINGS, parseLayout, room, decode, minId, parseId, toText, toUuid, timeText, valueOf };
+  return { Invalid, PRESETS, FIELDS, ENCODINGS, parseLayout, room, decode, decodeAll, minId, parseId, toText, toUuid, timeText, valueOf };
 })();

@@ -79,7 +79,7 @@ picture/layouts: setup
 ## docs/page.png: what the page looks like (seconds; installs Chromium)
 picture/page: setup
 	@tools/setup page
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1110 --screenshot=docs/page.png \
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1440 --screenshot=docs/page.png \
 		"file://$(CURDIR)/page/index.html"
 
 # Those of this name, also what make test-all leaves out.

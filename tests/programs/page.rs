@@ -76,6 +76,8 @@ fn answers(cases: &[Value]) -> Vec<Value> {
             const {{ issuedAt, datacenter, worker, tag, sequence }} = snowflake.decode(BigInt(id), snowflake.parseLayout(layout));
             return [issuedAt, datacenter, worker, tag, sequence];
           }},
+          decodeAll: (id) => snowflake.decodeAll(BigInt(id))
+            .map(({{ name, issuedAt, datacenter, worker, sequence, tag }}) => [name, issuedAt, datacenter, worker, sequence, tag]),
           minId: (ms, layout) => snowflake.minId(BigInt(ms), snowflake.parseLayout(layout)),
           texts: (id) => [...Object.keys(snowflake.ENCODINGS).map((one) => snowflake.toText(BigInt(id), one)), snowflake.toUuid(BigInt(id))],
           parseId: (text, encoding) => snowflake.parseId(text, encoding),
@@ -180,6 +182,38 @@ fn the_page_decodes_ids_of_every_layout_as_the_extension_does() {
 }
 
 #[test(By("make suite NAME=page"))]
+fn the_page_decodes_an_id_of_unknown_origin_under_the_layouts_that_the_extension_finds() {
+    let (_cluster, mut client) = server();
+    let mut random = Rng::with_seed(3);
+    let borders = [0, -1, i64::MAX, i64::MIN, 175_928_847_299_117_063, 1_541_815_603_606_036_480];
+    let ids = borders.into_iter().chain(std::iter::repeat_with(|| random.i64(..) >> random.u32(..60)).take(200));
+    let cases: Vec<_> = ids.map(|id| json!(["decodeAll", id.to_string()])).collect();
+    for (case, page) in cases.iter().zip(answers(&cases)) {
+        let query = format!(
+            "SELECT coalesce(json_agg(json_build_array(layout, (extract(epoch FROM issued_at) * 1000)::bigint::text,
+                 datacenter_id::text, worker_id::text, sequence::text, tag::text)), '[]')
+             FROM snowflake_decode_all('{}')",
+            case[1].as_str().expect("a number")
+        );
+        assert_eq!(Ok(page), ask(&mut client, &query), "{case}");
+    }
+}
+
+#[test(By("make suite NAME=page"))]
+fn the_page_reads_a_number_with_separators_of_thousands_and_no_other_sign() {
+    let parse = |text: &str| json!(["parseId", text, "number"]);
+    let read = ["1,541,815", "1.541.815", "1 541 815", "1_541_815", "1\u{a0}541\u{a0}815", "1'541'815"];
+    let wrong = ["1,54,815", "1.5", "1,541.815", "1541,815", "1.541.815e3", ",541"];
+    let page = answers(&read.iter().chain(&wrong).map(|text| parse(text)).collect::<Vec<_>>());
+    for (text, page) in read.iter().zip(&page) {
+        assert_eq!(*page, json!("1541815"), "{text}");
+    }
+    for (text, page) in wrong.iter().zip(&page[read.len()..]) {
+        assert_eq!(page["invalid"], true, "{text}: {page}");
+    }
+}
+
+#[test(By("make suite NAME=page"))]
 fn the_page_computes_the_room_of_every_named_layout_as_the_extension_does() {
     let (_cluster, mut client) = server();
     let query = "SELECT name, json_build_array(workers::text, max_ids_per_second::text, years::numeric(12, 1)::text,
@@ -260,6 +294,9 @@ fn the_page_shows_what_its_address_asks_for() {
         text_of(&discord, "decode-only")
             .starts_with("IDs of this layout can be decoded but not issued. \"t42 d5 w5 s12\"")
     );
+    assert_eq!(text_of(&discord, "width"), "64 of 64");
+    let row = "layout=discord\">discord</a></td><td>2016-04-30T11:18:25.796Z</td><td>1</td><td>0</td><td>7</td>";
+    assert!(discord.contains(row) && page("id=175928847299117063&layout=t0").contains(row), "{discord}");
     assert_eq!(text_of(&discord, "sql"), "SELECT * FROM snowflake_decode(175928847299117063, 'discord');");
     // Nothing to copy into a configuration.
     assert!(
@@ -272,7 +309,10 @@ fn the_page_shows_what_its_address_asks_for() {
     let wrong = page("id=abc&layout=t41 w99");
     assert_eq!(text_of(&wrong, "id-error"), "\"abc\" is not an ID: type a number, or choose how it is written.");
     assert_eq!(text_of(&wrong, "layout-error"), "\"w99\" is not a width: the field w has 1 to 31 bits.");
-    assert!(wrong.contains("id=\"decoded\" aria-labelledby=\"decoded-title\" hidden"));
+    for section in ["decoded", "all", "computed"] {
+        let hidden = format!("id=\"{section}\" aria-labelledby=\"{section}-title\" hidden");
+        assert!(wrong.contains(&hidden), "{section}: {wrong}");
+    }
 }
 
 fn index() -> std::path::PathBuf {
