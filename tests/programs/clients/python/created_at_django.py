@@ -3,7 +3,6 @@ from datetime import timedelta
 
 import django
 from django.db import models
-from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
 django.setup()
@@ -13,7 +12,9 @@ class Order(models.Model):
     n = models.IntegerField()
     # recipe
     created_at = models.GeneratedField(
-        expression=RawSQL("to_timestamp(((id >> 22) + 1288834974657)::double precision / 1000::double precision)", []),
+        expression=models.expressions.RawSQL(
+            "to_timestamp(((id >> 22) + 1288834974657)::double precision / 1000::double precision)", []
+        ),
         output_field=models.DateTimeField(),
         db_persist=False,
     )

@@ -3,7 +3,6 @@ from datetime import timedelta
 
 import django
 from django.db import models
-from django.db.models import BooleanField, Func
 from django.utils import timezone
 
 django.setup()
@@ -26,12 +25,14 @@ hour = now - timedelta(hours=1)
 found = {
     "since": numbers(
         # recipe
-        Order.objects.filter(Func("id", hour, function="snowflake_within", output_field=BooleanField()))
+        Order.objects.filter(models.Func("id", hour, function="snowflake_within", output_field=models.BooleanField()))
         # end
     ),
     "until": numbers(
         Order.objects.filter(
-            Func("id", now - timedelta(hours=3), hour, function="snowflake_within", output_field=BooleanField())
+            models.Func(
+                "id", now - timedelta(hours=3), hour, function="snowflake_within", output_field=models.BooleanField()
+            )
         )
     ),
 }

@@ -1,7 +1,7 @@
+# recipe
 from django.apps import AppConfig
 
 
-# recipe
 class ShopConfig(AppConfig):
     name = "shop"
     default_auto_field = "shop.fields.SnowflakeAutoField"

@@ -1,7 +1,7 @@
+# recipe
 from django.db import models
 
 
-# recipe
 class SnowflakeAutoField(models.BigAutoField):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs | {"db_default": models.Func(function="snowflake_nextval")})
