@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS orders_by_id (id bigint, customer_id bigint NOT NULL,
     PARTITION BY HASH (id snowflake_worker_ops);
 GRANT SELECT, INSERT, UPDATE, DELETE ON customers, orders, orders_by_id TO :"user";
 
--- Joins of customers and orders run on the shards.
+-- A join of customers and orders then goes partition by partition, each to its shard.
 ALTER DATABASE :"DBNAME" SET enable_partitionwise_join = on;
 
 SELECT pg_catalog.concat('shard_', :'shard') AS server, pg_catalog.concat('customers_', :'shard') AS customers,
