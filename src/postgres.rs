@@ -9,6 +9,7 @@ pub mod extension_catalog;
 pub mod failure;
 pub mod host_number;
 pub mod libpq;
+pub mod memory;
 pub mod os_error;
 pub mod remote;
 pub mod report;

@@ -6,6 +6,7 @@ mod clocks;
 mod copies;
 mod extension;
 mod fixture;
+mod hostile;
 mod in_place;
 mod misconfigured;
 mod names;

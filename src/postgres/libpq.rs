@@ -4,7 +4,7 @@
 use crate::postgres::failure::Failure;
 use pgrx::pg_sys;
 use pq_sys::{ConnStatusType, ExecStatusType, PGconn, PGresult, PQconninfoOption, PostgresPollingStatusType};
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::NonNull;
 
 /// A connection, or one that is being made.
@@ -128,6 +128,9 @@ impl Connection {
         let connection = unsafe { pq_sys::PQconnectStartParams(names.as_ptr(), values.as_ptr(), 0) };
         let libpq = NonNull::new(connection).ok_or_else(|| Failure::local("out of memory"))?;
         let connection = Self { libpq, _socket: socket };
+        // SAFETY: a function that takes what libpq gives it, and uses nothing.
+        // mutant: remote-notices
+        unsafe { pq_sys::PQsetNoticeProcessor(connection.raw(), Some(ignore), std::ptr::null_mut()) };
         // SAFETY: the connection ends only when it is dropped.
         if unsafe { pq_sys::PQstatus(connection.raw()) } == ConnStatusType::CONNECTION_BAD {
             return Err(connection.failure());
@@ -226,7 +229,9 @@ impl Connection {
         };
         Some(match status {
             ExecStatusType::PGRES_TUPLES_OK | ExecStatusType::PGRES_COMMAND_OK => Ok(answer),
-            _ => Err(answer.failure().unwrap_or_else(|| self.failure())),
+            ExecStatusType::PGRES_FATAL_ERROR => Err(answer.failure().unwrap_or_else(|| self.failure())),
+            // COPY, for one: libpq gives that answer again and again.
+            _ => Err(Failure::local("the server has sent an unexpected answer")),
         })
     }
 
@@ -286,6 +291,9 @@ impl Drop for Answer {
         unsafe { pq_sys::PQclear(self.0.as_ptr()) };
     }
 }
+
+/// Takes notices of the server, which libpq would write to the log of this one.
+extern "C" fn ignore(_nothing: *mut c_void, _notice: *const c_char) {}
 
 /// A copy of a C string of libpq's; an empty one if there is none.
 fn text(string: *const c_char) -> String {

@@ -7,6 +7,7 @@
 
 use crate::postgres::failure::Failure;
 use crate::postgres::libpq::{self, Answer, Connection, Parameter, Pending};
+use crate::postgres::memory;
 use crate::postgres::sleep::{self, WaitEvent};
 use pgrx::pg_sys;
 use std::collections::VecDeque;
@@ -20,11 +21,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often interrupts are looked for at least.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How much memory an answer may need. That of a registry with as many workers as it can have needs 20 MB.
+const MOST_MEMORY_MB: usize = 64;
+
 /// A connection to another server, whose calls end at a time.
 pub struct Remote {
     connection: Connection,
     /// Called whenever the process wakes up; an error ends the wait.
     check_interrupts: fn() -> Result<(), Failure>,
+    /// What the process had before it connected, or asked.
+    memory: usize,
 }
 
 impl Remote {
@@ -60,8 +66,9 @@ impl Remote {
         let connection = begin(&[parameters, &fixed].concat())?;
         let parameters = connection.parameters();
         let timeout = timeout_of(&parameters);
+        let memory = memory::own();
         let finish = |connection| {
-            let mut remote = Self { connection, check_interrupts };
+            let mut remote = Self { connection, check_interrupts, memory };
             remote.finish_connecting(until.min(Instant::now() + timeout)).map(|in_time| in_time.then_some(remote))
         };
         // libpq itself tries the next host or address if one refuses.
@@ -95,19 +102,23 @@ impl Remote {
 
     /// The rows that a query returns. Parameters are NULL or texts.
     pub fn query(&mut self, query: &CStr, parameters: &[Option<String>], until: Instant) -> Result<Answer, Failure> {
+        self.memory = memory::own();
         self.connection.send(query, parameters)?;
-        let mut last = Err(Failure::local("the server has sent no answer"));
-        loop {
-            while let Some(what) = self.connection.advance()? {
-                if !self.wait(what, until)? {
-                    return Err(Failure::local("the server did not answer in time"));
-                }
-            }
-            match self.connection.answer() {
-                Some(answer) => last = answer,
-                None => return last,
+        let first = self.answer(until)?.unwrap_or_else(|| Err(Failure::local("the server has sent no answer")));
+        // Another one is not waited for to its end: there can be answers without end.
+        // mutant: remote-answers
+        let is_only = self.answer(until)?.is_none();
+        if is_only || first.is_err() { first } else { Err(Failure::local("the server has sent more than one answer")) }
+    }
+
+    /// The next answer to a query; `None` after the last one.
+    fn answer(&mut self, until: Instant) -> Result<Option<Result<Answer, Failure>>, Failure> {
+        while let Some(what) = self.connection.advance()? {
+            if !self.wait(what, until)? {
+                return Err(Failure::local("the server did not answer in time"));
             }
         }
+        Ok(self.connection.answer())
     }
 
     /// Whether the server has asked for the password.
@@ -124,6 +135,11 @@ impl Remote {
         };
         let events = event | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
         let socket = self.connection.socket()?;
+        // libpq keeps what it has received, and prepares for as much as the server announces.
+        // mutant: remote-memory
+        if memory::own().saturating_sub(self.memory) > MOST_MEMORY_MB << 20 {
+            return Err(Failure::local(format!("the server's answer needs more than {MOST_MEMORY_MB} MB of memory")));
+        }
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

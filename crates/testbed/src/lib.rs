@@ -10,6 +10,7 @@ mod copies;
 mod disk;
 mod faults;
 mod host;
+mod hostile;
 mod installation;
 mod keeper;
 mod load;
@@ -38,6 +39,7 @@ pub use disk::Disk;
 pub use disk_faults_protocol::{Event, Key, Order, Turn};
 pub use faults::Frozen;
 pub use host::{can_name_hosts, make_private_file, need_hosts};
+pub use hostile::{HOSTILE_NOTICE, HostileAnswer, HostileServer};
 pub use installation::{
     Installation, hosted_script, library, make_install, need_extension, need_postgresql, needed, pg_config, postgresql,
     project, sources,
