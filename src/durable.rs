@@ -26,6 +26,7 @@ pub mod lease_file;
 mod left_over;
 pub mod life_file;
 pub mod mark;
+mod regular_file;
 mod replace;
 pub mod request;
 pub mod shutdown;

@@ -17,6 +17,7 @@ mod layouts;
 mod logical;
 mod memory;
 mod migration;
+mod odd_files;
 mod one_writer;
 mod outsiders;
 mod partitions;

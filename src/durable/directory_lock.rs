@@ -11,15 +11,14 @@
 //! started, only the comparison before each write protects (see [`crate::durable::mark`]).
 
 use crate::config::gucs;
-use crate::durable::left_over;
 use crate::durable::state_file::StateDirectory;
+use crate::durable::{left_over, regular_file};
 use crate::errors::IssueError;
 use crate::postgres::sleep;
 use crate::worker;
 use pgrx::pg_sys;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -102,14 +101,14 @@ pub fn release() {
 
 /// Writes down who has the lock. A failure does no harm: the line is for an error message of another server.
 pub fn sign(directory: &StateDirectory) {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(file) = openat(directory.handle(), HOLDER, flags, Mode::RUSR | Mode::WUSR) else { return };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    let Ok(mut file) = regular_file::open(directory.handle(), HOLDER, flags) else { return };
     // SAFETY: both are fixed when a process starts.
     let (postmaster, this_process) = unsafe { (pg_sys::PostmasterPid, pg_sys::MyProcPid) };
     // In single-user mode there is no postmaster.
     let process = if postmaster > 0 { postmaster } else { this_process };
     let line = format!("process ID {process} on {}", location());
-    let _ = File::from(file).write_all(line.as_bytes());
+    let _ = file.write_all(line.as_bytes());
 }
 
 fn location() -> String {
@@ -120,8 +119,7 @@ fn location() -> String {
 /// Who has the lock; `None` if that is not known. This server may have written the line itself: another server that has
 /// the lock and may not begin does not write one.
 fn holder(directory: &StateDirectory) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(directory.handle(), HOLDER, flags, Mode::empty()).ok()?);
+    let file = regular_file::open(directory.handle(), HOLDER, OFlags::RDONLY).ok()?;
     let mut line = String::new();
     file.take(LONG).read_to_string(&mut line).ok()?;
     Some(line).filter(|line| !line.is_empty() && !line.ends_with(&location()))

@@ -1,15 +1,14 @@
 //! The file that keeps the lease of this server in the state directory: `lease`. See [`snowflake_core::server::lease`] for its
 //! bytes.
 
+use crate::durable::regular_file;
 use crate::durable::replace::{Target, inode};
 use crate::durable::state_file::StateDirectory;
 use crate::errors::{StateFileError, While};
 use crate::shared::machine;
-use rustix::fs::{Mode, OFlags, fstat, openat};
-use rustix::io::Errno;
+use rustix::fs::{OFlags, fstat};
 use snowflake_core::server::lease::{self, Lease, Location};
-use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 const NAME: &str = "lease";
 const TEMPORARY_NAME: &str = "lease.new";
@@ -18,10 +17,9 @@ const STAT: &str = "stat file";
 /// The lease; `None` if there is none, or if the file is a copy or damaged.
 pub fn read(directory: &StateDirectory) -> Result<Option<Lease>, StateFileError> {
     let path = directory.path().file(NAME);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = match openat(directory.handle(), NAME, flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(None),
-        file => File::from(file.during("open file", &path)?),
+    let mut file = match regular_file::open(directory.handle(), NAME, OFlags::RDONLY) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file.during("open file", &path)?,
     };
     let mut bytes = Vec::with_capacity(lease::LENGTH);
     (&mut file).take(lease::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;

@@ -2,10 +2,12 @@
 //! [`snowflake_core::mark::life`] for its bytes, and what it is for.
 
 use crate::config::gucs;
+use crate::durable::regular_file;
 use crate::durable::replace::{Target, inode};
 use crate::durable::state_file::StateDirectory;
 use crate::errors::{StateFileError, StatePath, While};
 use pgrx::pg_sys;
+use rustix::fs::{CWD, OFlags};
 use snowflake_core::mark::life::{self, LastLife, Life};
 use snowflake_core::server::identity::Inode;
 use std::fs::File;
@@ -32,7 +34,7 @@ pub fn new_number() -> u64 {
 pub fn read(state_directory: &StateDirectory) -> Result<Option<LastLife>, StateFileError> {
     let directory = gucs::data_directory();
     let path = StatePath::data_directory(&directory).file(NAME);
-    let mut file = match File::open(directory.join(NAME)) {
+    let mut file = match regular_file::open(CWD, directory.join(NAME), OFlags::RDONLY) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.during("open file", &path)?,
     };

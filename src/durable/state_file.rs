@@ -6,10 +6,10 @@
 //! one does: a slot in which two attempts failed one after the other could look damaged.
 
 use crate::config::gucs;
+use crate::durable::regular_file;
 use crate::durable::replace::{Target, inode};
 use crate::errors::{StateFileError, StatePath, While};
-use rustix::fs::{Mode, OFlags, openat};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags, open};
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::state_file;
 use snowflake_core::server::identity::{Identity, Inode};
@@ -42,7 +42,9 @@ impl StateDirectory {
             create(&path)?;
         }
         let directory = StatePath::directory(&path);
-        let handle = File::open(&path).during("open directory", &directory)?;
+        // Nobody waits for the other end of a FIFO.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = File::from(open(&path, flags, Mode::empty()).during("open directory", &directory)?);
         if !is_inside {
             let metadata = handle.metadata().during("stat directory", &directory)?;
             if metadata.uid() != rustix::process::geteuid().as_raw() {
@@ -84,10 +86,9 @@ impl StateDirectory {
     /// The record; `None` only if the file does not exist.
     pub fn read(&self) -> Result<Option<Record>, StateFileError> {
         let path = self.file();
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match openat(&self.handle, NAME, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(None),
-            file => File::from(file.during("open file", &path)?),
+        let file = match regular_file::open(&self.handle, NAME, OFlags::RDONLY) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.during("open file", &path)?,
         };
         let mut bytes = Vec::with_capacity(state_file::LENGTH + 1);
         // One byte more than a file has, to notice a longer one without reading it all.
@@ -107,8 +108,7 @@ impl StateDirectory {
     /// has another identity, but is the same open directory.
     pub fn add(&self, record: &Record) -> Result<Inode, StateFileError> {
         let path = self.file();
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(&self.handle, NAME, flags, Mode::empty()).during("open file", &path)?);
+        let file = regular_file::open(&self.handle, NAME, OFlags::WRONLY).during("open file", &path)?;
         // mutant: copied-up
         let directory = self.inode()?;
         let slot = state_file::encode_slot(&in_directory(record, directory));

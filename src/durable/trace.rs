@@ -7,19 +7,20 @@
 
 use crate::config::gucs;
 use crate::durable::life_file;
+use crate::durable::regular_file;
 use crate::durable::replace::inode;
 use crate::errors::{StateFileError, StatePath, While};
 use crate::postgres::clock;
 use crate::shared::shared;
 use crate::worker;
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags};
 use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::lives::{self, LifeSpan, Lives, Teller};
 use snowflake_core::mark::trace::{Entry, Event, file};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
@@ -110,10 +111,8 @@ fn write(file: &File, first: u64, events: &[Event]) {
 /// The file, the event of its opening, and the number of that event.
 fn open_file() -> Result<(Opened, Event, u64), StateFileError> {
     let path = StatePath::data_directory(&gucs::data_directory()).file(NAME);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    let opened = options.open(gucs::data_directory().join(NAME)).during("open file", &path)?;
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    let opened = regular_file::open(CWD, gucs::data_directory().join(NAME), flags).during("open file", &path)?;
     let own = inode(&opened, "stat file", &path)?;
     let mut bytes = Vec::new();
     // Of a file that cannot be read, a new one is made.

@@ -112,7 +112,9 @@ impl StateFileError {
     pub fn without_directory(&self) -> Self {
         match self {
             Self::Io { action, path, source } => {
-                let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
+                let source = source
+                    .raw_os_error()
+                    .map_or_else(|| io::Error::new(source.kind(), source.to_string()), io::Error::from_raw_os_error);
                 Self::Io { action, path: path.without_directory(), source }
             }
             Self::WrongOwner(path) => Self::WrongOwner(path.without_directory()),

@@ -51,7 +51,11 @@ impl Traces {
 
     /// Keeps what the stopped server in this data directory has told.
     pub(crate) fn keep(&self, data: &Path) {
-        if let Ok(file) = fs::read(data.join(NAME)) {
+        let path = data.join(NAME);
+        // A test can have made something else of it.
+        if path.is_file()
+            && let Ok(file) = fs::read(path)
+        {
             self.files.lock().unwrap_or_else(PoisonError::into_inner).push(file);
         }
     }

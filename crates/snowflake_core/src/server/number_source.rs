@@ -88,6 +88,9 @@ pub enum NoNumber {
     /// There is no number at its end, or one that may be a part of something longer.
     #[error("does not end with a number after \"-\", \".\" or a word of letters")]
     NotAtEnd,
+    /// There is nothing but a negative number.
+    #[error("is a negative number")]
+    Negative,
     /// It ends with an address.
     #[error("ends with four numbers, as an address does")]
     Address,
@@ -230,8 +233,11 @@ fn number_at_end(name: &str, offset: u64) -> Result<u64, NoNumber> {
     let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = &name[prefix.len()..];
     let word = prefix.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let is_after_word = prefix.ends_with(['-', '.']) || !word.is_empty() && word.chars().all(char::is_alphabetic);
-    if digits.is_empty() || !is_after_word {
+    let is_after_separator = prefix.ends_with(['-', '.']) && prefix.contains(char::is_alphanumeric);
+    let is_after_word = is_after_separator || !word.is_empty() && word.chars().all(char::is_alphabetic);
+    if prefix == "-" && !digits.is_empty() {
+        return Err(NoNumber::Negative);
+    } else if digits.is_empty() || !is_after_word {
         return Err(NoNumber::NotAtEnd);
     } else if ends_with_address(name) {
         return Err(NoNumber::Address);

@@ -115,6 +115,10 @@ fn a_variable_is_a_number_or_has_one_at_its_end_as_a_name_does() {
         assert_eq!(number_of_variable(value, 0), Err(NoNumber::NotAtEnd), "{value:?}");
     }
     assert_eq!(number_of_variable("10.0.3.7", 0), Err(NoNumber::Address));
+    assert_eq!(number_of_variable("-1", 0), Err(NoNumber::Negative), "as templates write what is not set");
+    for value in ["--1", ".1", "-.1"] {
+        assert_eq!(number_of_variable(value, 0), Err(NoNumber::NotAtEnd), "{value:?}");
+    }
 }
 
 #[test]
