@@ -14,7 +14,7 @@
 //!                                                └──> wal
 //! ```
 //!
-//! [`lease`] says how far the registry lets the mark go, and [`lease_file`] keeps the lease. [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
+//! [`regular_file`] opens the files, and nothing else. [`lease`] says how far the registry lets the mark go, and [`lease_file`] keeps the lease. [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
 //! [`shutdown`] lowers the mark when the server stops as planned.
 
 pub mod directory_lock;

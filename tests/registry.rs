@@ -10,6 +10,7 @@ mod hostile;
 mod in_place;
 mod misconfigured;
 mod names;
+mod own_worker;
 mod restarted;
 mod restored;
 mod roles;

@@ -17,8 +17,8 @@ COMMENT ON FUNCTION snowflake_registry.display(bigint) IS 'the time of Unix mill
 
 CREATE OR REPLACE FUNCTION snowflake_registry.holder(lease snowflake_registry.lease) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN format('%s on host "%s"%s', coalesce('server "' || (lease).server || '"', 'a server with system identifier ' || (lease).system_identifier),
-        (lease).host, coalesce(', address ' || host((lease).address), ''));
+    RETURN coalesce('server "' || (lease).server || '"', 'a server with system identifier ' || (lease).system_identifier, 'an unknown server')
+        || coalesce(' on host "' || nullif((lease).host, '') || '"', '') || coalesce(', address ' || host((lease).address), '');
 COMMENT ON FUNCTION snowflake_registry.holder(snowflake_registry.lease) IS 'the server of a lease, for messages';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.comment_of(lease snowflake_registry.lease) RETURNS text

@@ -94,19 +94,27 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_own(uuid[], bigint, bigint, bigint, bigint, bigint, bigint, bigint) IS
     'the worker that a server had, locked, if it is free; or who has it';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.insert_worker(worker bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION snowflake_registry.check_room(first bigint, last bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Far more than any fleet has: a role that was stolen must not fill the disk.
     most CONSTANT integer := 100000;
+    others bigint := (SELECT count(*) FROM snowflake_registry.lease l WHERE l.worker_id NOT BETWEEN first AND last);
 BEGIN
-    IF (SELECT count(*) FROM snowflake_registry.lease) >= most
-        AND NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.worker_id = worker)
-    THEN
-        RAISE EXCEPTION 'registry has no room for another worker' USING ERRCODE = 'program_limit_exceeded',
-            DETAIL = format('It knows %s workers.', most),
+    -- mutant: registry-room
+    IF others + last - first + 1 > most THEN
+        RAISE EXCEPTION 'registry has no room for %', CASE WHEN first = last THEN 'another worker'
+                ELSE format('the workers %s to %s', first, last) END USING ERRCODE = 'program_limit_exceeded',
+            DETAIL = format('It knows %s other workers, and can have %s.', others, most),
             HINT = 'The view snowflake_registry.workers shows which role has leased them.';
     END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.check_room(bigint, bigint) IS 'raise an error if there can be no rows for these workers';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.insert_worker(worker bigint) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_registry.check_room(worker, worker);
     -- mutant: claim-holds-up
     IF NOT pg_try_advisory_xact_lock(
         -- Nobody else can take these locks.
@@ -145,7 +153,7 @@ BEGIN
         RAISE EXCEPTION 'worker % is forbidden', configured
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = snowflake_registry.comment_of(found_lease),
-                HINT = format('Configure another worker, or call snowflake_registry.allow_worker(%s) in the registry.',
+                HINT = format('Configure another worker, or call snowflake_registry.allow_workers(%s) in the registry.',
                     configured);
     ELSIF found_lease.granted_until <= now_ms THEN
         RETURN CASE WHEN not_before <= now_ms THEN configured END;
@@ -177,13 +185,14 @@ DECLARE
     counted record;
     next_lease snowflake_registry.lease;
 BEGIN
-    -- First, a worker that nobody had before.
+    -- First, a worker that nobody had before. From the top down: people give servers their numbers from 0 on.
     SELECT count(*) INTO known FROM snowflake_registry.lease l
         WHERE l.worker_id BETWEEN least_worker AND greatest_worker;
-    FOR worker IN SELECT n FROM generate_series(least_worker, least(greatest_worker, least_worker + known + 1000)) n
+    -- mutant: claimed-from-top
+    FOR worker IN SELECT n FROM generate_series(greatest(least_worker, greatest_worker - known - 1000), greatest_worker) n
         WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.worker_id = n)
             AND n IS DISTINCT FROM avoided
-        ORDER BY n
+        ORDER BY n DESC
     LOOP
         IF snowflake_registry.insert_worker(worker) THEN
             RETURN worker;
@@ -194,7 +203,7 @@ BEGIN
     SELECT l.worker_id INTO worker FROM snowflake_registry.lease l
         WHERE l.worker_id BETWEEN least_worker AND greatest_worker AND l.rule = 'free'
             AND l.granted_until <= now_ms AND (l.is_used OR l.was_used OR l.worker_id IS DISTINCT FROM avoided)
-        ORDER BY l.granted_until, l.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED;
+        ORDER BY l.granted_until, l.worker_id DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF FOUND THEN
         RETURN worker;
     END IF;
@@ -210,7 +219,7 @@ BEGIN
                 format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.', next_lease.worker_id,
                     snowflake_registry.holder(next_lease), snowflake_registry.display(next_lease.granted_until)) END),
         HINT = 'See the views workers and status in the schema snowflake_registry of the registry. Choose a layout with room for more workers'
-            || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_worker() in the registry.' ELSE '.' END;
+            || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_workers() in the registry.' ELSE '.' END;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS
     'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above the earlier ones';

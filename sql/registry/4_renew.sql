@@ -134,7 +134,7 @@ BEGIN
         ELSIF found_lease.rule = 'forbidden' THEN
             is_final := false;
             refusal := 'It is forbidden. ' || snowflake_registry.comment_of(found_lease);
-            hint := format('Call snowflake_registry.allow_worker(%s) in the registry to let the server continue.', worker);
+            hint := format('Call snowflake_registry.allow_workers(%s) in the registry to let the server continue.', worker);
             RETURN;
         END IF;
     END LOOP;

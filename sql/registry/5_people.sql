@@ -51,36 +51,47 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION snowflake_registry.check_worker(bigint) IS 'raise an error if this cannot be a worker';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(worker bigint, new_rule text, new_comment text)
+CREATE OR REPLACE FUNCTION snowflake_registry.check_workers(first bigint, last bigint) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_registry.check_worker(first), snowflake_registry.check_worker(last);
+    IF last < first THEN
+        RAISE EXCEPTION 'last worker must not be less than the first' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_registry.check_workers(bigint, bigint) IS 'raise an error if these cannot be the first and the last of some workers';
+
+CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(first bigint, last bigint, new_rule text, new_comment text)
     RETURNS void
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_registry.check_worker(worker);
+    SELECT snowflake_registry.check_workers(first, last);
+    SELECT snowflake_registry.check_room(first, last);
     INSERT INTO snowflake_registry.lease AS l (worker_id, rule, comment)
-        VALUES (worker, new_rule, new_comment)
+        SELECT n, new_rule, new_comment FROM generate_series(first, last) n
         ON CONFLICT (worker_id) DO UPDATE SET rule = excluded.rule, comment = excluded.comment
 $$;
-COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, text, text) IS 'change who may lease a worker';
+COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, bigint, text, text) IS 'change who may lease some workers';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.reserve_worker(worker_id bigint, comment text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION snowflake_registry.reserve_workers(first bigint, last bigint DEFAULT NULL, comment text DEFAULT NULL)
     RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT snowflake_registry.set_rule($1, ''reserved'', $2)';
-COMMENT ON FUNCTION snowflake_registry.reserve_worker(bigint, text) IS
-    'keep a worker for a server that is configured with this number; a server that has it renews it';
+    AS 'SELECT snowflake_registry.set_rule($1, coalesce($2, $1), ''reserved'', $3)';
+COMMENT ON FUNCTION snowflake_registry.reserve_workers(bigint, bigint, text) IS
+    'keep each of these workers for a server that is configured with its number; a server that has it renews it';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.forbid_worker(worker_id bigint, comment text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION snowflake_registry.forbid_workers(first bigint, last bigint DEFAULT NULL, comment text DEFAULT NULL)
     RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT snowflake_registry.set_rule($1, ''forbidden'', $2)';
-COMMENT ON FUNCTION snowflake_registry.forbid_worker(bigint, text) IS
-    'lease a worker to no server; a server that has it issues IDs until its lease ends';
+    AS 'SELECT snowflake_registry.set_rule($1, coalesce($2, $1), ''forbidden'', $3)';
+COMMENT ON FUNCTION snowflake_registry.forbid_workers(bigint, bigint, text) IS
+    'lease these workers to no server; a server that has one issues IDs until its lease ends';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.allow_worker(worker_id bigint) RETURNS void
+CREATE OR REPLACE FUNCTION snowflake_registry.allow_workers(first bigint, last bigint DEFAULT NULL) RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT snowflake_registry.check_worker($1);
-        UPDATE snowflake_registry.lease l SET rule = ''free'', comment = NULL WHERE l.worker_id = $1';
-COMMENT ON FUNCTION snowflake_registry.allow_worker(bigint) IS
-    'undo reserve_worker() and forbid_worker()';
+    AS 'SELECT snowflake_registry.check_workers($1, coalesce($2, $1));
+        UPDATE snowflake_registry.lease l SET rule = ''free'', comment = NULL WHERE l.worker_id BETWEEN $1 AND coalesce($2, $1)';
+COMMENT ON FUNCTION snowflake_registry.allow_workers(bigint, bigint) IS
+    'undo reserve_workers() and forbid_workers()';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
     worker_id bigint, ids_end timestamptz DEFAULT clock_timestamp() + interval '10 seconds') RETURNS timestamptz
@@ -149,3 +160,33 @@ CREATE OR REPLACE FUNCTION snowflake_registry.version() RETURNS integer
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT version FROM snowflake_registry.registry';
 COMMENT ON FUNCTION snowflake_registry.version() IS 'version of the registry';
+
+-- The worker that the server of a new registry has without it.
+DO $$
+DECLARE
+    -- NULL without the library.
+    source text := trim(current_setting('snowflake_pg.worker_id', true));
+    -- In a layout with data centers, the registry has another number for it.
+    is_number boolean := source ~ '^[0-9]{1,9}$' AND current_setting('snowflake_pg.datacenter_id', true) = '0';
+    shown text := current_setting('client_min_messages');
+BEGIN
+    IF NOT current_setting('snowflake_registry.is_new')::boolean OR coalesce(lower(source) IN ('', '-1', 'registry'), true)
+        -- The rows of a dump are to come.
+        OR NOT EXISTS (SELECT FROM snowflake_registry.registry)
+        -- The server asks a registry for it.
+        OR EXISTS (SELECT FROM pg_settings s WHERE s.name = 'snowflake_pg.registry_conninfo' AND s.setting <> '')
+    THEN
+        RETURN;
+    END IF;
+    IF is_number THEN
+        -- mutant: own-worker-forbidden
+        PERFORM snowflake_registry.forbid_workers(source::bigint, comment => 'the worker_id of the registry''s server');
+    END IF;
+    -- Scripts of extensions show warnings alone.
+    PERFORM set_config('client_min_messages', 'notice', true);
+    RAISE NOTICE '%', CASE WHEN is_number THEN format('registry leases worker %s to no server', source::bigint)
+            ELSE 'registry does not know the worker of this server' END
+        USING DETAIL = format('This server has it by snowflake_pg.worker_id = ''%s''.', source),
+            HINT = 'Call snowflake_registry.forbid_workers() for all servers that do not use the registry.';
+    PERFORM set_config('client_min_messages', shown, true);
+END $$;

@@ -34,9 +34,9 @@ GRANT EXECUTE ON FUNCTION
     snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb)
     TO snowflake_registry_server;
 GRANT EXECUTE ON FUNCTION
-    snowflake_registry.reserve_worker(bigint, text),
-    snowflake_registry.forbid_worker(bigint, text),
-    snowflake_registry.allow_worker(bigint),
+    snowflake_registry.reserve_workers(bigint, bigint, text),
+    snowflake_registry.forbid_workers(bigint, bigint, text),
+    snowflake_registry.allow_workers(bigint, bigint),
     snowflake_registry.release_worker(bigint, timestamptz),
     snowflake_registry.end_recovery(),
     snowflake_registry.set_longest_lease(interval)

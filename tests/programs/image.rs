@@ -97,8 +97,8 @@ fn a_server_with_the_files_of_the_image_alone_issues_ids_adopts_tables_and_is_a_
     let mut client = server.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt").expect("the extensions");
     server.wait_until("SELECT worker_id_source = 'registry' AND lease_until > now() FROM snowflake_status");
-    assert_eq!(value(&mut client, "SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), "0");
-    assert_eq!(value(&mut dba, "SELECT state FROM snowflake_registry.workers WHERE worker_id = 0"), "leased");
+    assert_eq!(value(&mut client, "SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), "1023");
+    assert_eq!(value(&mut dba, "SELECT state FROM snowflake_registry.workers WHERE worker_id = 1023"), "leased");
     let comments = "SELECT string_agg(name || ' ' || comment, ', ' ORDER BY name) FROM pg_available_extensions WHERE name LIKE 'snowflake%'";
     assert_eq!(
         value(&mut client, comments),

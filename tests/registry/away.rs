@@ -27,8 +27,8 @@ fn a_new_server_issues_nothing_until_the_registry_is_there_and_says_why() {
     let error_shown = answer_of(&server, "SELECT registry_error FROM snowflake_status");
     assert!(error_shown.starts_with("Connection to server on socket"), "{error_shown}");
     registry.start();
-    assert_eq!(worker_of(&server), "0");
-    assert_eq!(answer_of(&server, OF_NEXT_ID), "0");
+    assert_eq!(worker_of(&server), "1023");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "1023");
     assert_eq!(answer_of(&server, "SELECT registry_error IS NULL FROM snowflake_status"), "t");
 }
 
@@ -45,18 +45,18 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
         server.wait_until(IS_LEASED);
         take_a_thousand(&mut witness, &[&server]);
     }
-    server.wait_for_log("IDs can be issued with the lease of worker 0 until ");
+    server.wait_for_log("IDs can be issued with the lease of worker 1023 until ");
     // A planned stop gives the rest of the lease back, if the registry hears of it.
     registry.start();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
     server.stop(Signal::INT);
-    server.wait_for_log("LOG:  snowflake_pg: released worker 0");
+    server.wait_for_log("LOG:  snowflake_pg: released worker 1023");
     registry.stop(Signal::INT);
     server.start();
     server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
     registry.start();
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -67,7 +67,7 @@ fn a_server_that_is_restarted_before_it_has_noticed_that_the_registry_is_away_go
     for is_frozen in [false, true] {
         let mut registry = Registry::start();
         let mut server = start(member(&registry));
-        assert_eq!(worker_of(&server), "0");
+        assert_eq!(worker_of(&server), "1023");
         let mut witness = Witness::default();
         take_a_thousand(&mut witness, &[&server]);
         if is_frozen {
@@ -83,7 +83,7 @@ fn a_server_that_is_restarted_before_it_has_noticed_that_the_registry_is_away_go
             take_a_thousand(&mut witness, &[&server]);
             registry.start();
         }
-        server.wait_for_log("could not tell the registry that worker 0");
+        server.wait_for_log("could not tell the registry that worker 1023");
         server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
         take_a_thousand(&mut witness, &[&server]);
         assert_eq!(witness.report().duplicates(), 0);
@@ -95,7 +95,7 @@ fn a_server_that_is_restarted_before_it_has_noticed_that_the_registry_is_away_go
 fn a_server_that_does_not_hear_whether_it_has_released_its_worker_does_without_the_rest_of_its_lease() {
     let mut registry = Registry::start();
     let mut server = start(member(&registry));
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&server]);
     let mut locker = registry.connect();
@@ -108,7 +108,7 @@ fn a_server_that_does_not_hear_whether_it_has_released_its_worker_does_without_t
     server.wait_until("SELECT state = 'no lease' AND registry_error IS NOT NULL FROM snowflake_status");
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
     registry.start();
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -171,7 +171,7 @@ fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_w
     assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
     assert!(refused.detail().is_some_and(|detail| detail.contains("Connection to server on socket")), "{refused:?}");
     assert_eq!(refused.hint(), Some("This server tries again by itself; no restart is needed."));
-    server.wait_for_log("WARNING:  snowflake_pg: could not renew the lease of worker 0");
+    server.wait_for_log("WARNING:  snowflake_pg: could not renew the lease of worker 1023");
     registry.start();
     server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
     take_a_thousand(&mut witness, &[&server]);
@@ -224,7 +224,7 @@ fn a_server_stops_and_other_hosts_are_tried_while_a_registry_does_not_answer() {
     );
     server.configure("snowflake_pg.registry_conninfo", both);
     server.start();
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
 }
 
 /// A DBA has mistaken the host, and mends that.
@@ -253,11 +253,11 @@ fn a_server_that_was_stopped_finds_its_lease_at_the_second_host_if_the_first_doe
     let port = silent.local_addr().expect("an address").port();
     let registry = Registry::start();
     let mut server = start(member(&registry));
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     let both = format!("host=127.0.0.1,{} port={port},5432 user=fleet dbname=postgres", registry.host().display());
     server.configure("snowflake_pg.registry_conninfo", both);
     server.restart(Signal::INT);
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
 }
 
 /// The registry client is in the middle of an exchange, and would ask again a minute later.
@@ -266,7 +266,7 @@ fn a_server_that_the_registry_has_refused_stops_while_it_asks_again() {
     let registry = Registry::start();
     let mut server = start(member(&registry));
     worker_of(&server);
-    answer_of(&registry, "SELECT snowflake_registry.forbid_worker(0)");
+    answer_of(&registry, "SELECT snowflake_registry.forbid_workers(1023)");
     server.reload();
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
     let mut dba = registry.connect();
@@ -301,7 +301,7 @@ fn a_password_in_the_connection_string_is_refused_and_never_shown() {
     }
     server.configure("snowflake_pg.registry_conninfo", registry.conninfo());
     server.reload();
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     let log: String = server.log().lines().filter(|line| !line.contains("STATEMENT:  ALTER SYSTEM")).collect();
     assert!(!log.contains(secret), "{log}");
 }
@@ -325,7 +325,7 @@ fn a_password_file_opens_a_registry_that_asks_for_a_password() {
         format!("{} passfile={}", registry.conninfo(), passfile.display()),
     );
     server.reload();
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
     assert!(!server.log().contains("hunter2"), "{}", server.log());
 }
 

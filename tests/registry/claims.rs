@@ -9,7 +9,7 @@ use testbed::{Cluster, Registry, Signal, Witness, error, need_hosts, test};
 fn servers_with_one_configuration_lease_workers_of_their_own() {
     let registry = Registry::start();
     let servers = [0, 1, 2].map(|_| start(member(&registry)));
-    for (worker, server) in servers.iter().enumerate() {
+    for (worker, server) in [1023, 1022, 1021].iter().zip(&servers) {
         assert_eq!(answer_of(server, OF_NEXT_ID), worker.to_string(), "{}", server.log());
         assert_eq!(answer_of(server, WORKER), format!("{worker} from registry"));
         let line = format!("LOG:  snowflake_pg: leased worker {worker}, until ");
@@ -26,12 +26,12 @@ fn a_server_that_is_restarted_or_crashes_keeps_its_worker_and_goes_on_at_its_mar
         let before = answer_of(&server, "SELECT snowflake_nextval()");
         server.restart(how);
         assert_eq!(answer_of(&server, &format!("SELECT snowflake_nextval() > {before}")), "t");
-        assert_eq!(answer_of(&server, OF_NEXT_ID), "0", "{how:?}: {}", server.log());
+        assert_eq!(answer_of(&server, OF_NEXT_ID), "1023", "{how:?}: {}", server.log());
     }
     let before = answer_of(&server, "SELECT snowflake_nextval()");
     server.kill_backend();
     assert_eq!(answer_of(&server, &format!("SELECT snowflake_nextval() > {before}")), "t");
-    assert_eq!(answer_of(&server, OF_NEXT_ID), "0", "{}", server.log());
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "1023", "{}", server.log());
 }
 
 /// Nobody else can have its lease file then, so it keeps its worker if that was released, and else gets another one.
@@ -45,13 +45,13 @@ fn a_machine_that_is_booted_gets_the_worker_back_that_its_server_has_released() 
     server.stop(Signal::INT);
     server.boot(1);
     server.start();
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
     // A volume that is mounted elsewhere while its server runs looks like this, too.
     server.kill_all();
     server.boot(2);
     server.start();
-    assert_eq!(worker_of(&server), "1", "{}", server.log());
+    assert_eq!(worker_of(&server), "1022", "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -134,7 +134,7 @@ fn a_server_whose_mark_is_damaged_gets_another_worker_and_can_be_repaired() {
     server.kill_all();
     std::fs::write(server.mark_file(), b"rubbish").expect("a file");
     server.start();
-    assert_eq!(worker_of(&server), "1", "{}", server.log());
+    assert_eq!(worker_of(&server), "1022", "{}", server.log());
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "XX001");
     answer_of(&server, "SELECT snowflake_reset_state(now())");
     take_a_thousand(&mut witness, &[&server]);
@@ -164,12 +164,12 @@ fn a_worker_that_is_forbidden_and_allowed_again_is_renewed_without_a_restart() {
     let registry = Registry::start();
     let server = start(member(&registry));
     worker_of(&server);
-    answer_of(&registry, "SELECT snowflake_registry.forbid_worker(0, 'of the old system')");
+    answer_of(&registry, "SELECT snowflake_registry.forbid_workers(1023, comment => 'of the old system')");
     server.reload();
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
     let detail = "It is forbidden. Its comment is \"of the old system\". IDs can be issued until ";
     server.wait_for_log(detail);
-    answer_of(&registry, "SELECT snowflake_registry.allow_worker(0)");
+    answer_of(&registry, "SELECT snowflake_registry.allow_workers(1023)");
     server.reload();
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
 }
@@ -178,15 +178,15 @@ fn a_worker_that_is_forbidden_and_allowed_again_is_renewed_without_a_restart() {
 fn a_keeper_of_the_lease_that_is_terminated_comes_back_with_the_same_worker() {
     let registry = Registry::start();
     let server = start(member(&registry));
-    assert_eq!(worker_of(&server), "0");
-    let before = row_of(&registry, "renewed", 0);
+    assert_eq!(worker_of(&server), "1023");
+    let before = row_of(&registry, "renewed", 1023);
     let end =
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
     assert_eq!(answer_of(&server, end), "t");
     registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
-    assert_eq!(answer_of(&server, OF_NEXT_ID), "0");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "1023");
     // It did not stop, so it has released nothing.
-    assert_eq!(row_of(&registry, "until > now() + interval '30 minutes'", 0), "t");
+    assert_eq!(row_of(&registry, "until > now() + interval '30 minutes'", 1023), "t");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_configured_worker_is_refused_while_another_server_has_it_and_the_other_one_
     assert_eq!(answer_of(&second, "SELECT state FROM snowflake_status"), "no lease");
     // A leased one beside it.
     let third = start(member(&registry));
-    assert_eq!(answer_of(&third, OF_NEXT_ID), "0");
+    assert_eq!(answer_of(&third, OF_NEXT_ID), "1023");
     drop(first);
     second.stop(Signal::INT);
     // The first one was ended without a farewell. A DBA knows that it will never come back.
@@ -238,7 +238,7 @@ fn a_server_that_is_numbered_anew_gets_its_new_worker_alone() {
     let registry = Registry::start();
     let mut server = start(member(&registry));
     let mut witness = Witness::default();
-    for (text, worker) in [("registry", "0"), ("7", "7"), ("env:NONE", ""), ("registry", "7")] {
+    for (text, worker) in [("registry", "1023"), ("7", "7"), ("env:NONE", ""), ("registry", "7")] {
         server.configure("snowflake_pg.worker_id", text);
         server.restart(Signal::INT);
         if worker.is_empty() {
@@ -262,12 +262,12 @@ fn where_all_workers_are_leased_the_error_says_how_many_and_when_the_next_lease_
     assert_eq!(refused.code().code(), "53400");
     let detail = refused.detail().expect("a detail");
     let expected = "Registry: No worker is free. Of the workers 0 to 1, 2 are leased, and 0 are reserved or forbidden. \
-                    The next lease to end is that of worker 0, a server with system identifier ";
+                    The next lease to end is that of worker 1, a server with system identifier ";
     assert!(detail.starts_with(expected), "{detail}");
     // It comes by itself when one is free.
     let [mut first, _second] = servers;
     first.stop(Signal::INT);
-    assert_eq!(worker_of(&third), "0", "{}", third.log());
+    assert_eq!(worker_of(&third), "1", "{}", third.log());
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn two_fleets_in_one_registry_never_have_the_same_worker() {
     });
     let mut workers: Vec<_> = fleets.iter().map(worker_of).collect();
     workers.sort();
-    assert_eq!(workers, ["0", "1", "2", "3"]);
+    assert_eq!(workers, ["1020", "1021", "1022", "1023"]);
     let names = "SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_registry.workers";
     assert_eq!(answer_of(&registry, names), "fleet0 fleet0 fleet1 fleet1");
 }
@@ -290,18 +290,18 @@ fn servers_of_a_data_center_lease_its_workers_and_no_server_without_one_gets_the
     let twitter = |datacenter| {
         member(&registry).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", datacenter)
     };
-    let servers = [0, 3, 3].map(|datacenter| start(twitter(datacenter)));
-    assert_eq!(servers.each_ref().map(worker_of), ["0", "0", "1"]);
-    let flat = start(numbered(&registry, 97));
+    let servers = [0, 31, 31].map(|datacenter| start(twitter(datacenter)));
+    assert_eq!(servers.each_ref().map(worker_of), ["31", "31", "30"]);
+    let flat = start(numbered(&registry, 1023));
     let refused = error(&mut flat.connect(), "SELECT snowflake_nextval()");
     assert_eq!(
-        refused.detail().map(|detail| detail.starts_with("Registry: Worker 97 is leased to another server.")),
+        refused.detail().map(|detail| detail.starts_with("Registry: Worker 1023 is leased to another server.")),
         Some(true)
     );
-    assert_eq!(worker_of(&start(member(&registry))), "1", "the first that nobody has");
+    assert_eq!(worker_of(&start(member(&registry))), "1021", "the first that nobody has");
     assert_eq!(
         answer_of(&registry, "SELECT string_agg(worker_id::text, ' ') FROM snowflake_registry.workers"),
-        "0 1 96 97"
+        "31 1021 1022 1023"
     );
     let layouts = "SELECT count(DISTINCT layout) FROM snowflake_registry.workers";
     assert_eq!(answer_of(&registry, layouts), "1", "they are one");
@@ -311,19 +311,19 @@ fn servers_of_a_data_center_lease_its_workers_and_no_server_without_one_gets_the
 fn reserved_and_forbidden_workers_are_leased_to_no_server_that_does_not_ask_for_them() {
     let registry = Registry::start();
     let mut dba = registry.connect();
-    dba.batch_execute("SELECT snowflake_registry.reserve_worker(0, 'the archive'); SELECT snowflake_registry.forbid_worker(1, 'of the old system')")
+    dba.batch_execute("SELECT snowflake_registry.reserve_workers(1023, comment => 'the archive'); SELECT snowflake_registry.forbid_workers(1022, comment => 'of the old system')")
         .expect("rules");
     let server = start(member(&registry));
-    assert_eq!(worker_of(&server), "2");
-    assert_eq!(row_of(&registry, "state || ': ' || comment", 0), "reserved: the archive");
-    assert_eq!(row_of(&registry, "state || ': ' || comment", 1), "forbidden: of the old system");
-    assert_eq!(worker_of(&start(numbered(&registry, 0))), "0");
-    let forbidden = start(numbered(&registry, 1));
+    assert_eq!(worker_of(&server), "1021");
+    assert_eq!(row_of(&registry, "state || ': ' || comment", 1023), "reserved: the archive");
+    assert_eq!(row_of(&registry, "state || ': ' || comment", 1022), "forbidden: of the old system");
+    assert_eq!(worker_of(&start(numbered(&registry, 1023))), "1023");
+    let forbidden = start(numbered(&registry, 1022));
     let refused = error(&mut forbidden.connect(), "SELECT snowflake_nextval()");
-    let detail = "Registry: Worker 1 is forbidden. Its comment is \"of the old system\".";
+    let detail = "Registry: Worker 1022 is forbidden. Its comment is \"of the old system\".";
     assert_eq!(refused.detail(), Some(detail));
-    dba.batch_execute("SELECT snowflake_registry.allow_worker(1)").expect("a rule");
-    assert_eq!(worker_of(&forbidden), "1");
+    dba.batch_execute("SELECT snowflake_registry.allow_workers(1022)").expect("a rule");
+    assert_eq!(worker_of(&forbidden), "1022");
 }
 
 /// By the registry's clock the lease is over. The second server's clock is an hour behind, and so below what was granted.
@@ -357,13 +357,13 @@ fn the_next_holder_of_a_worker_begins_above_everything_that_was_granted_before()
 fn a_server_that_has_lost_its_lease_never_changes_its_worker_while_it_runs() {
     let registry = Registry::start();
     let mut server = start(member(&registry));
-    assert_eq!(answer_of(&server, OF_NEXT_ID), "0");
-    answer_of(&registry, "SELECT snowflake_registry.release_worker(0)");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "1023");
+    answer_of(&registry, "SELECT snowflake_registry.release_worker(1023)");
     let end =
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
     answer_of(&server, end);
     server.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
-    assert_eq!(answer_of(&server, OF_NEXT_ID), "0", "to the end of its lease");
+    assert_eq!(answer_of(&server, OF_NEXT_ID), "1023", "to the end of its lease");
     server.restart(Signal::INT);
-    assert_eq!(worker_of(&server), "1", "{}", server.log());
+    assert_eq!(worker_of(&server), "1022", "{}", server.log());
 }

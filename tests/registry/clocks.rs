@@ -45,7 +45,7 @@ fn with_clock_offset_action_error_a_server_whose_clock_is_off_leases_nothing_unt
     assert!(detail.ends_with("snowflake_pg.max_clock_offset is 1000 ms."), "{detail}");
     assert_eq!(answer_of(&registry, "SELECT count(*) FROM snowflake_registry.workers"), "0");
     server.set_clock(0.0);
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_server_whose_clock_is_further_ahead_than_leases_reach_gets_none_until_a_dba
     assert!(refused.hint().is_some_and(|hint| hint.contains("snowflake_registry.set_longest_lease()")), "{refused:?}");
     answer_of(&registry, "SELECT snowflake_registry.set_longest_lease('3 hours')");
     server.reload();
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     for wrong in ["1s", "8 days"] {
         let refused =
             error(&mut registry.connect(), &format!("SELECT snowflake_registry.set_longest_lease('{wrong}')"));
@@ -100,7 +100,7 @@ fn a_clock_of_the_registry_that_is_wrong_for_a_while_takes_no_lease_away() {
     server.wait_until("SELECT registry_error LIKE 'Clock or durable mark%' FROM snowflake_status");
     registry.set_clock(0.0);
     server.wait_until("SELECT registry_error IS NULL FROM snowflake_status");
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     answer_of(&server, "SELECT snowflake_nextval()");
 }
 
@@ -115,7 +115,7 @@ fn a_server_whose_clock_was_ahead_gets_a_lease_that_reaches_beyond_its_mark() {
     answer_of(&registry, "UPDATE snowflake_registry.lease SET token = gen_random_uuid() RETURNING 1");
     server.set_clock(0.0);
     server.start();
-    assert_eq!(worker_of(&server), "1");
+    assert_eq!(worker_of(&server), "1022");
     assert_eq!(answer_of(&server, "SELECT lease_until > now() + interval '2 hours' FROM snowflake_status"), "t");
     let refused = error(&mut server.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.message(), "the server's clock is behind the time at which IDs begin");

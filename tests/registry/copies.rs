@@ -12,7 +12,7 @@ fn a_base_backup_of_a_running_server_gets_a_worker_of_its_own() {
     take_a_thousand(&mut witness, &[&server]);
     let mut copy = Cluster::builder().backup_of(&server);
     copy.start();
-    assert_eq!([worker_of(&server), worker_of(&copy)], ["0", "1"], "{}", copy.log());
+    assert_eq!([worker_of(&server), worker_of(&copy)], ["1023", "1022"], "{}", copy.log());
     take_a_thousand(&mut witness, &[&server, &copy, &server]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -44,7 +44,7 @@ fn a_promoted_standby_gets_a_worker_of_its_own_while_the_old_primary_goes_on() {
     let standby = Cluster::builder().standby_of(&primary);
     assert_eq!(answer_of(&standby, "SELECT state FROM snowflake_status"), "standby");
     standby.promote();
-    assert_eq!([worker_of(&primary), worker_of(&standby)], ["0", "1"], "{}", standby.log());
+    assert_eq!([worker_of(&primary), worker_of(&standby)], ["1023", "1022"], "{}", standby.log());
     take_a_thousand(&mut witness, &[&standby, &primary, &standby]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -90,15 +90,15 @@ fn a_copy_with_a_registry_gets_no_number_that_its_original_has_without_one() {
 /// Its original has the first number that the registry would lease.
 #[test]
 fn a_copy_that_joins_a_new_registry_gets_another_number_than_its_original_has_without_one() {
-    let original = start(Cluster::builder().worker(0));
+    let original = start(Cluster::builder().worker(1023));
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&original]);
     let registry = Registry::start();
     let mut copy = member(&registry).backup_of(&original);
     copy.start();
-    assert_eq!(worker_of(&copy), "1", "{}", copy.log());
+    assert_eq!(worker_of(&copy), "1022", "{}", copy.log());
     copy.restart(Signal::INT);
-    assert_eq!(worker_of(&copy), "1", "{}", copy.log());
+    assert_eq!(worker_of(&copy), "1022", "{}", copy.log());
     take_a_thousand(&mut witness, &[&original, &copy]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -106,13 +106,13 @@ fn a_copy_that_joins_a_new_registry_gets_another_number_than_its_original_has_wi
 /// It has the number by its original, which goes on.
 #[test]
 fn a_promoted_standby_that_joins_a_new_registry_gets_another_number_than_its_original_has_without_one() {
-    let original = start(Cluster::builder().worker(0));
+    let original = start(Cluster::builder().worker(1023));
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&original]);
     let registry = Registry::start();
     let standby = member(&registry).standby_of(&original);
     standby.promote();
-    assert_eq!(worker_of(&standby), "1", "{}", standby.log());
+    assert_eq!(worker_of(&standby), "1022", "{}", standby.log());
     take_a_thousand(&mut witness, &[&original, &standby]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -192,7 +192,7 @@ fn a_state_directory_that_is_put_back_to_before_a_renewal_gets_another_worker() 
         fs::hard_link(data.join(file), kept.join(name)).expect("the file itself");
     }
     server.start();
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     take_a_thousand(&mut witness, &[&server]);
     server.kill_all();
     fs::write(server.mark_file(), mark).expect("the mark");
@@ -200,8 +200,8 @@ fn a_state_directory_that_is_put_back_to_before_a_renewal_gets_another_worker() 
         fs::rename(kept.join(name), data.join(file)).expect("the file itself");
     }
     server.start();
-    assert_eq!(worker_of(&server), "1", "{}", server.log());
-    let warning = "WARNING:  snowflake_pg: the registry does not renew the lease of worker 0";
+    assert_eq!(worker_of(&server), "1022", "{}", server.log());
+    let warning = "WARNING:  snowflake_pg: the registry does not renew the lease of worker 1023";
     server.wait_for_log(warning);
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);

@@ -27,7 +27,7 @@ fn lease(registry: &Registry, worker: &str) {
 #[test]
 fn the_extension_leases_workers_keeps_them_in_an_upgrade_and_takes_all_but_its_roles_along() {
     let registry = Registry::as_extension();
-    lease(&registry, "0");
+    lease(&registry, "1023");
     let scripts = registry.extension_scripts();
     let script = |versions: &str| scripts.join(format!("snowflake_registry--{versions}.sql"));
     let version = env!("CARGO_PKG_VERSION");
@@ -39,7 +39,7 @@ fn the_extension_leases_workers_keeps_them_in_an_upgrade_and_takes_all_but_its_r
     dba.batch_execute("ALTER EXTENSION snowflake_registry UPDATE TO 'next'").expect("an upgrade");
     assert_eq!([OWNED, KEPT].map(|question| answer_of(&registry, question)), before);
     fs::remove_file(next).expect("own file");
-    lease(&registry, "1");
+    lease(&registry, "1022");
     dba.batch_execute("DROP EXTENSION snowflake_registry").expect("no longer");
     assert_eq!(answer_of(&registry, "SELECT to_regnamespace('snowflake_registry') IS NULL"), "t");
     assert_eq!(answer_of(&registry, ROLES), "2");
@@ -58,20 +58,20 @@ fn a_role_that_is_no_superuser_creates_the_registry_as_an_extension_of_its_datab
     dba.batch_execute("CREATE ROLE fleet LOGIN IN ROLE snowflake_registry_server").expect("a role");
     let conninfo = format!("{} dbname=theirs", registry.conninfo());
     let server = start(member(&registry).set("snowflake_pg.registry_conninfo", conninfo));
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
 }
 
 #[test]
 fn the_extension_takes_over_what_the_script_has_made_with_its_leases_and_the_script_then_refuses() {
     let registry = Registry::start();
-    lease(&registry, "0");
+    lease(&registry, "1023");
     let kept = answer_of(&registry, KEPT);
     // Not the extension's: a dump would leave its rows out.
     registry.connect().batch_execute("CREATE TABLE snowflake_registry.notes ()").expect("a DBA's table");
     registry.connect().batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension");
     assert_eq!(answer_of(&registry, KEPT), kept);
     assert_eq!(answer_of(&registry, OWNED), answer_of(&Registry::as_extension(), OWNED));
-    lease(&registry, "1");
+    lease(&registry, "1022");
     let script = Installation::shared().script("snowflake_registry.sql");
     let output = registry.psql().arg("--file").arg(script).output().expect("psql");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -86,7 +86,7 @@ fn a_registry_whose_rows_are_not_restored_yet_leases_no_worker() {
     let mut dump = Command::new(registry.bindir().join("pg_dump"));
     dump.envs(registry.environment());
     let old = start(member(&registry));
-    assert_eq!(worker_of(&old), "0");
+    assert_eq!(worker_of(&old), "1023");
     let whole = dump.output().expect("pg_dump").stdout;
     let without_rows = dump.arg("--schema-only").output().expect("pg_dump").stdout;
     let restore = |name: &str, dump: &[u8]| {
@@ -102,5 +102,5 @@ fn a_registry_whose_rows_are_not_restored_yet_leases_no_worker() {
     assert_eq!(refused.detail(), Some(detail));
     restore("rows", &whole);
     old.reload();
-    wait_for_renewal(&registry, "0");
+    wait_for_renewal(&registry, "1023");
 }

@@ -43,7 +43,7 @@ pub fn worker_of(cluster: &Cluster) -> String {
 }
 
 /// What the registry knows of a worker.
-pub fn row_of(registry: &Registry, columns: &str, worker: u8) -> String {
+pub fn row_of(registry: &Registry, columns: &str, worker: u16) -> String {
     answer_of(registry, &format!("SELECT {columns} FROM snowflake_registry.workers WHERE worker_id = {worker}"))
 }
 

@@ -27,7 +27,7 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         let registry = registry();
         let dump = pg_dump(&registry, options);
         let old = start(member(&registry));
-        assert_eq!(worker_of(&old), "0");
+        assert_eq!(worker_of(&old), "1023");
         let mut witness = Witness::default();
         take_a_thousand(&mut witness, &[&old]);
 
@@ -36,11 +36,11 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
         // Before the first server asks again, and after.
         assert_refused(&registry);
         old.reload();
-        wait_for_renewal(&registry, "0");
+        wait_for_renewal(&registry, "1023");
         take_a_thousand(&mut witness, &[&old]);
         answer_of(&registry, "SELECT snowflake_registry.end_recovery()");
         let new = start(member(&registry));
-        assert_eq!(worker_of(&new), "1", "{options:?} after {before}");
+        assert_eq!(worker_of(&new), "1022", "{options:?} after {before}");
         take_a_thousand(&mut witness, &[&new, &old]);
         assert_eq!(witness.report().duplicates(), 0);
     }
@@ -50,9 +50,9 @@ fn a_registry_that_is_restored_from_a_dump_into_its_own_cluster_gives_no_lost_wo
 #[test]
 fn a_new_registry_into_which_leases_are_restored_gives_no_lost_worker_to_a_new_server() {
     let registry = Registry::as_extension();
-    let servers = [0, 1].map(|worker| {
+    let servers = ["1023", "1022"].map(|worker| {
         let server = start(member(&registry));
-        assert_eq!(worker_of(&server), worker.to_string());
+        assert_eq!(worker_of(&server), worker);
         (server, pg_dump(&registry, &["--table=snowflake_registry.lease", "--data-only"]))
     });
     restore(&registry, "DROP EXTENSION snowflake_registry; CREATE EXTENSION snowflake_registry", &servers[0].1);
@@ -64,7 +64,7 @@ fn a_new_registry_into_which_leases_are_restored_gives_no_lost_worker_to_a_new_s
 fn a_lease_gets_a_higher_revision_with_each_renewal_even_if_a_restore_sets_the_sequence_later() {
     let registry = Registry::as_extension();
     let server = start(member(&registry));
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     let revision = || answer_of(&registry, "SELECT revision FROM snowflake_registry.lease");
     let renew = || {
         let before = revision();
@@ -104,21 +104,21 @@ fn restore(registry: &Registry, before: &str, dump: &[u8]) {
 fn a_registry_that_is_put_back_as_a_copy_of_its_database_gives_no_lost_worker_to_a_new_server() {
     let registry = Registry::start();
     let kept = start(member(&registry));
-    assert_eq!(worker_of(&kept), "0");
+    assert_eq!(worker_of(&kept), "1023");
     let mut dba = registry.config().dbname("template1").connect(testbed::postgres::NoTls).expect("a session");
     let mut run =
         |statement: &str| dba.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
     registry.configure("max_connections", 100);
     run("CREATE DATABASE before TEMPLATE postgres");
     let lost = start(member(&registry));
-    assert_eq!(worker_of(&lost), "1");
+    assert_eq!(worker_of(&lost), "1022");
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&lost]);
     run("DROP DATABASE postgres WITH (FORCE)");
     run("ALTER DATABASE before RENAME TO postgres");
     assert_refused(&registry);
     lost.reload();
-    wait_for_renewal(&registry, "1");
+    wait_for_renewal(&registry, "1022");
     take_a_thousand(&mut witness, &[&lost]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -131,12 +131,12 @@ fn a_registry_whose_volume_is_put_back_is_noticed_by_what_servers_have_seen() {
     let mut older = Registry::on(Cluster::builder().copy_of(&registry));
     registry.start();
     let server = start(member(&registry));
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     registry.stop(Signal::INT);
     older.start();
     let mut witness = Witness::default();
     send_to(&server, &older);
-    wait_for_renewal(&older, "0");
+    wait_for_renewal(&older, "1023");
     take_a_thousand(&mut witness, &[&server]);
     assert_refused(&older);
     assert_eq!(answer_of(&older, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t");
@@ -149,7 +149,7 @@ fn a_registry_whose_volume_is_put_back_is_noticed_by_the_row_of_a_server_though_
     let mut registry = Registry::start();
     let other = start(member(&registry));
     let server = start(member(&registry));
-    assert_eq!((&*worker_of(&other), &*worker_of(&server)), ("0", "1"));
+    assert_eq!((&*worker_of(&other), &*worker_of(&server)), ("1023", "1022"));
     registry.stop(Signal::INT);
     let mut older = Registry::on(Cluster::builder().copy_of(&registry));
     registry.start();
@@ -170,7 +170,7 @@ fn a_registry_whose_volume_is_put_back_is_noticed_by_the_row_of_a_server_though_
     assert_eq!(answer_of(&older, "SELECT restored IS NULL FROM snowflake_registry.status"), "t", "nobody knows");
     let mut witness = Witness::default();
     send_to(&server, &older);
-    wait_for_renewal(&older, "1");
+    wait_for_renewal(&older, "1022");
     take_a_thousand(&mut witness, &[&server, &other]);
     assert_refused(&older);
     assert_eq!(witness.report().duplicates(), 0);
@@ -182,20 +182,20 @@ fn a_registry_that_is_put_back_to_a_snapshot_is_noticed_though_its_sequence_is_a
     let mut registry = Registry::start();
     registry.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
     let first = start(member(&registry));
-    assert_eq!(worker_of(&first), "0");
+    assert_eq!(worker_of(&first), "1023");
     let older = Cluster::builder().copy_of(&registry);
     std::fs::remove_file(older.data().join("postmaster.pid")).expect("of the original");
     let mut older = Registry::on(older);
     let second = start(member(&registry));
-    assert_eq!(worker_of(&second), "1");
-    let before = answer_of(&registry, "SELECT renewed FROM snowflake_registry.workers WHERE worker_id = 0");
+    assert_eq!(worker_of(&second), "1022");
+    let before = answer_of(&registry, "SELECT renewed FROM snowflake_registry.workers WHERE worker_id = 1023");
     first.reload();
-    let renewed = format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 0");
+    let renewed = format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 1023");
     registry.wait_until(&renewed);
     registry.stop(Signal::INT);
     older.start();
     send_to(&first, &older);
-    wait_for_renewal(&older, "0");
+    wait_for_renewal(&older, "1023");
     assert_refused(&older);
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&first, &second]);

@@ -95,7 +95,7 @@ fn a_server_stops_and_other_hosts_are_tried_once_a_silent_resolver_of_names_is_g
         format!("host=registry.example.com,{} connect_timeout=2 user=fleet dbname=postgres", registry.host().display());
     server.configure("snowflake_pg.registry_conninfo", both);
     server.start();
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_host_with_an_address_in_the_connection_string_needs_no_resolver_of_names() 
     server.resolve_names_at(&resolver.address());
     server.start();
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
     assert_eq!(resolver.questions(), Vec::<String>::new());
 }
 
@@ -147,5 +147,5 @@ fn each_address_behind_the_name_of_a_registry_is_tried() {
     server.name_hosts("registry.example.com", &[near, far].map(IpAddr::V4));
     server.start();
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert_eq!(worker_of(&server), "0", "{}", server.log());
+    assert_eq!(worker_of(&server), "1023", "{}", server.log());
 }

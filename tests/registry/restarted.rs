@@ -27,7 +27,7 @@ impl Pair {
         let hosts = format!("host={},{}", self.registry.host().display(), self.standby.host().display());
         let both = format!("{hosts} user=fleet dbname=postgres target_session_attrs=read-write");
         let server = start(member(&self.registry).set("snowflake_pg.registry_conninfo", &both));
-        assert_eq!(worker_of(&server), "0");
+        assert_eq!(worker_of(&server), "1023");
         take_a_thousand(witness, &[&server]);
         server
     }
@@ -42,7 +42,7 @@ impl Pair {
 /// A server goes on after a restart.
 fn assert_restarts(server: &mut Cluster, how: Signal, mut witness: Witness) {
     server.restart(how);
-    assert_eq!(worker_of(server), "0", "{}", server.log());
+    assert_eq!(worker_of(server), "1023", "{}", server.log());
     take_a_thousand(&mut witness, &[server]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -56,12 +56,12 @@ fn a_server_that_is_restarted_after_a_failover_without_a_loss_goes_on() {
         pair.standby.wait_for_commits_of(&pair.registry);
         let promoted = pair.fail_over();
         if renews_first {
-            let before = row_of(&promoted, "renewed", 0);
+            let before = row_of(&promoted, "renewed", 1023);
             server.reload();
             promoted.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
         }
         assert_restarts(&mut server, Signal::INT, witness);
-        server.wait_for_log("released worker 0");
+        server.wait_for_log("released worker 1023");
     }
 }
 
@@ -94,7 +94,7 @@ fn a_server_that_could_not_tell_of_its_stop_after_a_failover_without_a_loss_goes
     answer_of(&promoted, "SELECT snowflake_registry.server_hello(NULL, NULL, NULL, NULL, NULL)");
     promoted.wait_until("SELECT restored < now() - interval '8 s' FROM snowflake_registry.status");
     assert_restarts(&mut server, Signal::INT, witness);
-    server.wait_for_log("could not tell the registry that worker 0");
+    server.wait_for_log("could not tell the registry that worker 1023");
 }
 
 /// It asks for more than it gets.
@@ -115,7 +115,7 @@ fn a_server_whose_leases_are_shorter_than_it_asks_for_goes_on_after_a_failover()
 fn a_recovery_that_is_ended_before_a_server_has_asked_does_not_begin_then() {
     let promoted = Pair::start("1h").fail_over();
     answer_of(&promoted, "SELECT snowflake_registry.end_recovery()");
-    assert_eq!(worker_of(&start(member(&promoted))), "0");
+    assert_eq!(worker_of(&start(member(&promoted))), "1023");
 }
 
 /// A proxy keeps a renewal of a server. The server stops, and another one gets the worker. Then the registry fails over,

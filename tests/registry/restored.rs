@@ -17,14 +17,14 @@ fn a_registry_that_fails_over_without_a_loss_renews_all_leases_and_a_dba_may_go_
     standby.promote();
     let promoted = Registry::on(standby);
     let mut witness = Witness::default();
-    for (worker, server) in ["0", "1"].iter().zip(&servers) {
+    for (worker, server) in ["1023", "1022"].iter().zip(&servers) {
         send_to(server, &promoted);
         wait_for_renewal(&promoted, worker);
         take_a_thousand(&mut witness, &[server]);
     }
     assert_refused(&promoted);
     // A rule that is made meanwhile makes no lease.
-    answer_of(&promoted, "SELECT snowflake_registry.reserve_worker(9)");
+    answer_of(&promoted, "SELECT snowflake_registry.reserve_workers(9)");
     let numbered = start(member(&promoted).set("snowflake_pg.worker_id", 9));
     let refused = error(&mut numbered.connect(), "SELECT snowflake_nextval()");
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(REFUSED)), "{refused:?}");
@@ -35,7 +35,7 @@ fn a_registry_that_fails_over_without_a_loss_renews_all_leases_and_a_dba_may_go_
     answer_of(&promoted, "SELECT snowflake_registry.end_recovery()");
     assert_eq!(answer_of(&promoted, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
     let third = start(member(&promoted));
-    assert_eq!(worker_of(&third), "2");
+    assert_eq!(worker_of(&third), "1021");
     take_a_thousand(&mut witness, &[&third, &servers[0], &servers[1]]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -50,7 +50,7 @@ fn a_registry_that_has_lost_leases_takes_them_back_from_their_servers_and_from_n
     standby.wait_for_commits_of(&registry);
     cut_off(&standby, &registry);
     let mut new = start(member(&registry));
-    assert_eq!(worker_of(&new), "1");
+    assert_eq!(worker_of(&new), "1022");
     old.configure("snowflake_pg.registry_lease", "50min");
     old.reload();
     registry.wait_until("SELECT count(*) = 1 FROM snowflake_registry.workers WHERE renewed > since");
@@ -61,13 +61,13 @@ fn a_registry_that_has_lost_leases_takes_them_back_from_their_servers_and_from_n
     let promoted = Registry::on(standby);
     assert_eq!(answer_of(&promoted, "SELECT count(*) FROM snowflake_registry.workers"), "1");
     assert_refused(&promoted);
-    for (worker, server) in ["0", "1"].iter().zip([&old, &new]) {
+    for (worker, server) in ["1023", "1022"].iter().zip([&old, &new]) {
         send_to(server, &promoted);
         wait_for_renewal(&promoted, worker);
     }
     take_a_thousand(&mut witness, &[&old, &new]);
     new.restart(Signal::KILL);
-    assert_eq!(worker_of(&new), "1", "{}", new.log());
+    assert_eq!(worker_of(&new), "1022", "{}", new.log());
     take_a_thousand(&mut witness, &[&old, &new]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -85,7 +85,7 @@ fn lost_and_given_away(renewals: u32) {
     let mut older = Registry::on(Cluster::builder().copy_of(&registry));
     registry.start();
     let mut first = start(member(&registry).set("cluster_name", "one"));
-    assert_eq!(worker_of(&first), "0");
+    assert_eq!(worker_of(&first), "1023");
     first.connect().batch_execute("SELECT snowflake_nextvals(1000)").expect("IDs");
     for _ in 0..renewals {
         let until = answer_of(&first, "SELECT lease_until FROM snowflake_status");
@@ -95,15 +95,15 @@ fn lost_and_given_away(renewals: u32) {
     registry.stop(Signal::INT);
     older.start();
     let second = start(member(&older).set("cluster_name", "two"));
-    assert_eq!(worker_of(&second), "0", "it cannot know");
+    assert_eq!(worker_of(&second), "1023", "it cannot know");
 
     send_to(&first, &older);
     first.wait_until("SELECT state = 'no lease' FROM snowflake_status");
     let refused = error(&mut first.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.code().code(), "55000");
-    first.wait_for_log("worker 0 is leased to another server for the same time");
+    first.wait_for_log("worker 1023 is leased to another server for the same time");
     older.wait_until("SELECT recovering_until IS NOT NULL FROM snowflake_registry.status");
-    let seen = "Worker 0 was leased to server \"one\" on host ";
+    let seen = "Worker 1023 was leased to server \"one\" on host ";
     older.wait_for_log("a worker was leased to two servers for the same time");
     older.wait_for_log(seen);
     second.reload();
@@ -114,7 +114,7 @@ fn lost_and_given_away(renewals: u32) {
     // It gets another worker, above all that it may have issued.
     first.restart(Signal::INT);
     answer_of(&older, "SELECT snowflake_registry.end_recovery()");
-    assert_eq!(worker_of(&first), "1", "{}", first.log());
+    assert_eq!(worker_of(&first), "1022", "{}", first.log());
     first.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
     second.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
 }
@@ -203,7 +203,7 @@ fn a_lease_that_the_registry_has_lost_is_never_longer_than_it_keeps_workers_back
             .own_clock()
     };
     let old = start(fleet());
-    assert_eq!(worker_of(&old), "0");
+    assert_eq!(worker_of(&old), "1023");
     assert_eq!(answer_of(&old, "SELECT lease_until < now() + interval '61 minutes' FROM snowflake_status"), "t");
     let new = fleet().create();
     registry.kill_all();
@@ -221,7 +221,7 @@ fn a_lease_that_the_registry_has_lost_is_never_longer_than_it_keeps_workers_back
     for server in [&standby, &old, &new] {
         server.set_clock(3720.0);
     }
-    assert_eq!(worker_of(&new), "0", "the lease is over");
+    assert_eq!(worker_of(&new), "1023", "the lease is over");
     answer_of(&new, "SELECT snowflake_accept_clock()");
     drop(frozen);
     let mut witness = Witness::default();

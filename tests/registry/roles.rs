@@ -12,22 +12,22 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let token = "11111111-1111-1111-1111-111111111111";
     let about = about(60_000);
-    let before = row_of(&registry, "(workers.*)::text", 0);
+    let before = row_of(&registry, "(workers.*)::text", 1023);
     for forbidden in [
         "SELECT * FROM snowflake_registry.lease",
         "SELECT * FROM snowflake_registry.registry",
         "UPDATE snowflake_registry.lease SET token = NULL",
         "DELETE FROM snowflake_registry.lease",
         "SELECT nextval('snowflake_registry.revision')",
-        "SELECT snowflake_registry.release_worker(0)",
-        "SELECT snowflake_registry.reserve_worker(0)",
-        "SELECT snowflake_registry.forbid_worker(0)",
-        "SELECT snowflake_registry.allow_worker(0)",
-        "SELECT snowflake_registry.set_rule(0, 'forbidden', NULL)",
+        "SELECT snowflake_registry.release_worker(1023)",
+        "SELECT snowflake_registry.reserve_workers(1023)",
+        "SELECT snowflake_registry.forbid_workers(1023)",
+        "SELECT snowflake_registry.allow_workers(1023)",
+        "SELECT snowflake_registry.set_rule(1023, 1023, 'forbidden', NULL)",
         "SELECT snowflake_registry.end_recovery()",
         "SELECT snowflake_registry.set_longest_lease('1d')",
         "SELECT snowflake_registry.claim_any(0, 31, NULL, 9e12::bigint)",
-        "SELECT snowflake_registry.receipt_for(0, gen_random_uuid(), 0, 0)",
+        "SELECT snowflake_registry.receipt_for(1023, gen_random_uuid(), 0, 0)",
         "SELECT snowflake_registry.check_restored(0, 0)",
         "SELECT snowflake_registry.note_origin()",
         "CREATE TABLE snowflake_registry.mine ()",
@@ -36,18 +36,19 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
     }
     for presented in ["{}", &format!("{{{token}}}"), "{NULL}"] {
         let renewal = format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 0, 0, {about})"
+            "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 1023, 0, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &renewal), "NULL");
         let release = format!(
-            "SELECT receipt FROM snowflake_registry.server_release('{presented}', '{token}', 9e12::bigint, '', 0, 0, 1, {about})"
+            "SELECT receipt FROM snowflake_registry.server_release('{presented}', '{token}', 9e12::bigint, '', 1023, 0, 1, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &release), "NULL");
     }
-    let claim = format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 0, 0, 31, NULL, {about})");
+    let claim =
+        format!("SELECT snowflake_registry.server_claim('{{{token}}}', '{token}', 1023, 0, 1023, NULL, {about})");
     assert_eq!(error(&mut thief, &claim).code().code(), "55000");
     // No answer proves a lease that the registry has not granted.
-    let numbers = ["0", "5", "9223372036854775806", "NULL"];
+    let numbers = ["0", "1023", "9223372036854775806", "NULL"];
     for (worker, revision) in numbers.iter().flat_map(|worker| numbers.map(|revision| (*worker, revision))) {
         let release = format!(
             "SELECT receipt FROM snowflake_registry.server_release(NULL, '{token}', NULL, NULL, {worker}, {revision}, 0, {about})"
@@ -57,7 +58,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         assert_eq!(testbed::value(&mut thief, &hello), "1");
     }
     assert_eq!(answer_of(&registry, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
-    assert_eq!(row_of(&registry, "(workers.*)::text", 0), before);
+    assert_eq!(row_of(&registry, "(workers.*)::text", 1023), before);
 }
 
 /// With a worker of its own, while the registry recovers.
@@ -93,17 +94,17 @@ fn the_role_of_a_server_holds_up_no_other_server() {
     let claim = |token: &str, configured: &str| {
         let about = about(60_000);
         format!(
-            "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', {configured}, 0, 31, NULL, {about})"
+            "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', {configured}, 0, 1023, NULL, {about})"
         )
     };
     let pid = value(&mut thief, "SELECT pg_backend_pid()");
     let mut open = thief.transaction().expect("a transaction");
-    open.batch_execute(&claim("11111111-1111-1111-1111-111111111111", "0")).expect("a worker");
+    open.batch_execute(&claim("11111111-1111-1111-1111-111111111111", "1023")).expect("a worker");
     let server = start(member(&registry));
-    assert_eq!(worker_of(&server), "1");
+    assert_eq!(worker_of(&server), "1022");
     let mut other = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
-    let refused = error(&mut other, &claim("21111111-1111-1111-1111-111111111111", "0"));
-    assert_eq!(refused.message(), "worker 0 is being leased to another server");
+    let refused = error(&mut other, &claim("21111111-1111-1111-1111-111111111111", "1023"));
+    assert_eq!(refused.message(), "worker 1023 is being leased to another server");
     // A DBA sees who it is.
     registry.wait_until(&format!("SELECT held_up_by = '{{{pid}}}' FROM snowflake_registry.status"));
     answer_of(&registry, &format!("SELECT pg_terminate_backend({pid}, 10000)"));
@@ -120,11 +121,11 @@ fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
     let token = "11111111-1111-1111-1111-111111111111";
     let calls = [
         format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{{{token}}}', '{token}', 0, '', 0, 0, {})",
+            "SELECT granted FROM snowflake_registry.server_renew('{{{token}}}', '{token}', 0, '', 1023, 0, {})",
             about(60_000)
         ),
         format!(
-            "SELECT receipt FROM snowflake_registry.server_release('{{{token}}}', '{token}', 0, '', 0, 0, 0, {})",
+            "SELECT receipt FROM snowflake_registry.server_release('{{{token}}}', '{token}', 0, '', 1023, 0, 0, {})",
             about(60_000)
         ),
     ];
@@ -132,7 +133,7 @@ fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
     for call in &calls {
         value(&mut thief, call);
     }
-    let before = row_of(&registry, "renewed", 0);
+    let before = row_of(&registry, "renewed", 1023);
     server.reload();
     registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
 }
@@ -151,9 +152,9 @@ fn a_role_that_was_stolen_cannot_add_workers_without_end_and_servers_keep_theirs
     );
     let refused = error(&mut thief, &claim);
     assert_eq!((refused.code().code(), refused.message()), ("54000", "registry has no room for another worker"));
-    let before = row_of(&registry, "renewed", 0);
+    let before = row_of(&registry, "renewed", 1023);
     server.reload();
-    registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 0"));
+    registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 1023"));
     server.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
 }
 
@@ -211,8 +212,8 @@ fn a_lease_is_not_claimed_earlier_than_a_restored_registry_reckons_with() {
         let claim = format!("server_claim('{{{presented}}}', '{}', NULL, 0, 31, NULL, {about})", token(nth));
         value(&mut client, &format!("SELECT worker FROM snowflake_registry.{claim}"))
     };
-    assert_eq!(claim("", 1), "0");
-    assert_eq!(claim(&token(1), 2), "1", "it has the lease of worker 0 for thirty seconds");
+    assert_eq!(claim("", 1), "31");
+    assert_eq!(claim(&token(1), 2), "30", "it has the lease of worker 31 for thirty seconds");
 }
 
 /// The IDs of the holder before it are below that.
@@ -221,7 +222,7 @@ fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
     let registry = Registry::start();
     let mut client = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let token = "11111111-0000-4000-8000-000000000000";
-    answer_of(&registry, "SELECT snowflake_registry.reserve_worker(0)");
+    answer_of(&registry, "SELECT snowflake_registry.reserve_workers(0)");
     registry
         .connect()
         .batch_execute("UPDATE snowflake_registry.lease SET granted_until = 5000, rule = 'free'")

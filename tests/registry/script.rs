@@ -40,7 +40,7 @@ fn a_role_that_is_no_superuser_and_has_an_odd_name_installs_the_registry_again_a
     }
     let conninfo = format!("{} dbname=theirs", registry.conninfo());
     let server = start(member(&registry).set("snowflake_pg.registry_conninfo", conninfo));
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
 }
 
 #[test]
@@ -113,9 +113,9 @@ fn a_hostile_database_gets_no_code_run_by_the_registry() {
     .expect("traps");
     registry.install();
     let server = start(member(&registry));
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     let mut dba = registry.connect();
-    dba.batch_execute("SELECT snowflake_registry.reserve_worker(9); SELECT snowflake_registry.release_worker(0); SELECT FROM snowflake_registry.workers")
+    dba.batch_execute("SELECT snowflake_registry.reserve_workers(9); SELECT snowflake_registry.release_worker(1023); SELECT FROM snowflake_registry.workers")
         .expect("functions");
     assert_eq!(answer_of(&registry, "SELECT pg_catalog.count(*) FROM public.trap"), "0");
     let open = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_registry'::pg_catalog.regnamespace
@@ -161,14 +161,14 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
     worker_of(&server);
     let mut client = server.connect();
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-    let host = row_of(&registry, "host", 0);
+    let host = row_of(&registry, "host", 1023);
     assert!(!host.is_empty());
-    assert_eq!(row_of(&registry, "concat_ws(' ', state, server, port, role)", 0), "leased shop-1 5432 fleet");
-    assert_eq!(row_of(&registry, "layout", 0), "t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
-    assert_eq!(row_of(&registry, "until - renewed BETWEEN '59min' AND '61min' AND renewed - since < '1s'", 0), "t");
-    assert_eq!(row_of(&registry, "clock_offset BETWEEN '-1s' AND '1s'", 0), "t");
+    assert_eq!(row_of(&registry, "concat_ws(' ', state, server, port, role)", 1023), "leased shop-1 5432 fleet");
+    assert_eq!(row_of(&registry, "layout", 1023), "t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
+    assert_eq!(row_of(&registry, "until - renewed BETWEEN '59min' AND '61min' AND renewed - since < '1s'", 1023), "t");
+    assert_eq!(row_of(&registry, "clock_offset BETWEEN '-1s' AND '1s'", 1023), "t");
     let identifier = answer_of(&server, "SELECT system_identifier FROM pg_control_system()");
-    assert_eq!(row_of(&registry, "system_identifier", 0), identifier);
+    assert_eq!(row_of(&registry, "system_identifier", 1023), identifier);
     let mut dba = registry.connect();
     dba.batch_execute("CREATE ROLE watcher IN ROLE pg_monitor; SET ROLE watcher").expect("a role");
     assert_eq!(testbed::value(&mut dba, "SELECT count(*) FROM snowflake_registry.workers"), "1");
@@ -181,18 +181,18 @@ fn functions_for_people_refuse_what_is_no_worker_no_time_and_no_length() {
     let mut dba = registry.connect();
     let numbers = "worker must be between 0 and 2147483647";
     for (call, message) in [
-        ("reserve_worker(NULL)", numbers),
-        ("forbid_worker(-1)", numbers),
-        ("allow_worker(99999999999)", numbers),
+        ("reserve_workers(NULL)", numbers),
+        ("forbid_workers(-1)", numbers),
+        ("allow_workers(99999999999)", numbers),
         ("release_worker(NULL)", numbers),
-        ("release_worker(0, NULL)", "ids_end must be a finite time"),
-        ("release_worker(0, 'infinity')", "ids_end must be a finite time"),
+        ("release_worker(1023, NULL)", "ids_end must be a finite time"),
+        ("release_worker(1023, 'infinity')", "ids_end must be a finite time"),
         ("set_longest_lease(NULL)", "longest lease must be between 5 seconds and 7 days"),
     ] {
         let refused = error(&mut dba, &format!("SELECT snowflake_registry.{call}"));
         assert_eq!((refused.code().code(), refused.message()), ("22023", message), "{call}");
     }
-    dba.batch_execute("SELECT snowflake_registry.allow_worker(7)").expect("nothing to do");
+    dba.batch_execute("SELECT snowflake_registry.allow_workers(7)").expect("nothing to do");
     assert_eq!(value(&mut dba, "SELECT count(*) FROM snowflake_registry.workers"), "0");
 }
 
@@ -200,10 +200,10 @@ fn functions_for_people_refuse_what_is_no_worker_no_time_and_no_length() {
 fn a_lease_cannot_end_before_the_last_ids_that_its_server_may_have_issued() {
     let registry = Registry::start();
     let mut server = start(member(&registry));
-    assert_eq!(worker_of(&server), "0");
+    assert_eq!(worker_of(&server), "1023");
     let mut dba = registry.connect();
     let mut detail = || {
-        let refused = error(&mut dba, "SELECT snowflake_registry.release_worker(0, now() - interval '1 day')");
+        let refused = error(&mut dba, "SELECT snowflake_registry.release_worker(1023, now() - interval '1 day')");
         assert_eq!(refused.message(), "ids_end is before the last IDs that the server may have issued");
         refused.detail().expect("a detail").to_owned()
     };
@@ -217,11 +217,11 @@ fn a_lease_cannot_end_before_the_last_ids_that_its_server_may_have_issued() {
 fn a_server_with_another_layout_than_the_others_warns_that_ids_can_be_equal() {
     let registry = Registry::start();
     let one = start(member(&registry).set("cluster_name", "one"));
-    assert_eq!(worker_of(&one), "0");
+    assert_eq!(worker_of(&one), "1023");
     assert!(!one.log().contains("WARNING"), "{}", one.log());
     let other = start(member(&registry).set("snowflake_pg.layout", "t41 w9 s13"));
-    assert_eq!(worker_of(&other), "1");
+    assert_eq!(worker_of(&other), "511");
     let log = other.log();
     assert!(log.contains("WARNING:  snowflake_pg: another server of the registry has a different layout"), "{log}");
-    assert!(log.contains("DETAIL:  Worker 0, server \"one\" on host \""), "{log}");
+    assert!(log.contains("DETAIL:  Worker 1023, server \"one\" on host \""), "{log}");
 }

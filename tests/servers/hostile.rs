@@ -381,13 +381,13 @@ fn servers_and_people_who_use_a_registry_run_no_code_of_who_may_create_in_its_da
     for statement in [
         "SELECT * FROM snowflake_registry.workers",
         "SELECT * FROM snowflake_registry.status",
-        "SELECT snowflake_registry.reserve_worker(5::bigint, 'ours'::text)",
-        "SELECT snowflake_registry.forbid_worker(5::bigint, 'broken'::text)",
-        "SELECT snowflake_registry.allow_worker(5::bigint)",
+        "SELECT snowflake_registry.reserve_workers(5::bigint, 7::bigint, 'ours'::text)",
+        "SELECT snowflake_registry.forbid_workers(5::bigint, 7::bigint, 'broken'::text)",
+        "SELECT snowflake_registry.allow_workers(5::bigint, 7::bigint)",
         "SELECT snowflake_registry.end_recovery()",
         "SELECT snowflake_registry.set_longest_lease('1 hour'::interval)",
         "SELECT snowflake_registry.version()",
-        "SELECT snowflake_registry.release_worker(0::bigint)",
+        "SELECT snowflake_registry.release_worker(1023::bigint)",
     ] {
         run(&mut client, statement);
     }

@@ -15,8 +15,11 @@ fn make_fifo(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o666)).expect("permissions");
 }
 
+/// Makes something of this name.
+type Make = fn(&Path);
+
 /// What can be where a file should be, and the error of a server that opens it.
-const KINDS: [(&str, fn(&Path), &str); 3] = [
+const KINDS: [(&str, Make, &str); 3] = [
     ("a FIFO", make_fifo, "it is not a regular file"),
     (
         "a symbolic link",

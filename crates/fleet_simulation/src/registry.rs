@@ -9,6 +9,7 @@ use snowflake_core::UnixMs;
 use snowflake_core::registry_client::io::{Claim, Claimed, Grant, Wish};
 use snowflake_core::server::identity::Worker;
 use snowflake_core::server::lease::{Lease, LeaseStart, Token, margin_ms};
+use std::cmp::Reverse;
 
 /// How many workers the layout has.
 const WORKERS: usize = 1024;
@@ -105,17 +106,19 @@ impl Registry {
         self.leased(claim.wish).find(is_own).map(|(worker, _)| worker)
     }
 
-    /// A worker that nobody had before; else the one whose lease ended first.
+    /// The highest worker that nobody had before; else the one whose lease ended first.
     fn claim_any(&mut self, now_ms: UnixMs, claim: &Claim) -> Option<Worker> {
         // An hour early, if the rule is broken.
         let now_ms = if self.settings.keeps(Rule::FreeAfterGrant) { now_ms } else { now_ms + LEASE_MS };
         let new = (claim.wish.least..=claim.wish.greatest)
+            .rev()
             .find(|&worker| self.row(worker).is_none() && Some(worker) != claim.avoided);
         let is_free = |(worker, row): &(Worker, Row)| {
             row.granted_until <= now_ms && (row.is_used || row.was_used || Some(*worker) != claim.avoided)
         };
-        let first_ended =
-            || self.leased(claim.wish).filter(is_free).min_by_key(|(worker, row)| (row.granted_until, *worker));
+        let first_ended = || {
+            self.leased(claim.wish).filter(is_free).min_by_key(|(worker, row)| (row.granted_until, Reverse(*worker)))
+        };
         new.or_else(|| first_ended().map(|(worker, _)| worker))
     }
 

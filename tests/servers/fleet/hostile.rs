@@ -88,9 +88,10 @@ fn a_check_of_a_server_that_answers_without_end_can_be_cancelled_terminated_and_
         assert_eq!(receiver.recv_timeout(PATIENCE).expect("an end").1.expect_err("cancelled"), "57014", "{answer:?}");
         let (process, receiver) = begin();
         value(&mut one.connect(), &format!("SELECT pg_terminate_backend({process})"));
-        assert_eq!(receiver.recv_timeout(PATIENCE).expect("an end").1.expect_err("ended"), "57P01", "{answer:?}");
+        // The client reads the last message, or finds that the connection is closed.
+        receiver.recv_timeout(PATIENCE).expect("an end").1.expect_err("terminated");
         let (_, receiver) = begin();
         one.restart(Signal::INT);
-        assert_eq!(receiver.recv_timeout(PATIENCE).expect("an end").1.expect_err("stopped"), "57P01", "{answer:?}");
+        receiver.recv_timeout(PATIENCE).expect("an end").1.expect_err("stopped");
     }
 }
