@@ -57,6 +57,7 @@ CREATE FUNCTION snowflake_replace_time(target regclass, name name, within interv
     RETURNS SETOF text LANGUAGE plpgsql STABLE PARALLEL UNSAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
+    key name;
     expression text;
     differs text;
     checks name;
@@ -64,6 +65,7 @@ DECLARE
     full_type text;
     rounds boolean;
     is_inherited boolean;
+    own regclass;
 BEGIN
     IF within IS NULL OR within < '0' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'within must be an interval of at least 0';
@@ -80,8 +82,17 @@ BEGIN
             DETAIL = 'Conditions on a column that rounds do not use the key.',
             HINT = 'Let it have milliseconds first: ALTER TABLE ... ALTER COLUMN ... TYPE timestamptz(3).';
     END IF;
-    EXECUTE format('SELECT %1$s.snowflake_time_expression(%1$s.snowflake_key_of($1, false), $2, $3)', ours)
-        INTO expression USING target, layout, of_type;
+    -- It would be kept there, under a virtual one.
+    WITH RECURSIVE children(child) AS (
+        SELECT inhrelid FROM pg_inherits WHERE inhparent = target
+        UNION
+        SELECT inhrelid FROM children JOIN pg_inherits ON inhparent = child)
+    SELECT child::regclass INTO own FROM children JOIN pg_attribute ON attrelid = child AND attname = name AND attislocal LIMIT 1;
+    IF own IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = format('child table %s has column %I of its own', own, name);
+    END IF;
+    EXECUTE format('SELECT key, %1$s.snowflake_time_expression(key, $2, $3) FROM %1$s.snowflake_key_of($1, false) key', ours)
+        INTO key, expression USING target, layout, of_type;
     differs := format('%1$I IS NULL OR %1$I - (%2$s) NOT BETWEEN -%3$L::interval AND %3$L::interval', name, expression, within);
     RETURN NEXT format('SELECT count(*) AS rows_that_differ, min(%I) AS first, max(%1$I) AS last FROM %s WHERE %s', name, target, differs);
     -- Another condition has another name. psql goes on after an error, and to a constraint of an earlier run.
@@ -96,13 +107,16 @@ BEGIN
     RETURN NEXT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', target, checks);
     RETURN NEXT format('DO %L', format('BEGIN
         LOCK TABLE %1$s IN ACCESS EXCLUSIVE MODE;
+        -- Of the columns that have these names now.
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid OPERATOR(pg_catalog.=) %2$s::pg_catalog.oid
-            AND conname OPERATOR(pg_catalog.=) %3$L::pg_catalog.name AND convalidated) THEN
+            AND conname OPERATOR(pg_catalog.=) %3$L::pg_catalog.name AND convalidated
+            AND conkey OPERATOR(pg_catalog.=) ARRAY(SELECT attnum FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) conrelid
+                AND attname OPERATOR(pg_catalog.=) ANY (ARRAY[%4$L, %7$L]::pg_catalog.name[]) ORDER BY attname OPERATOR(pg_catalog.<>) %4$L::pg_catalog.name)) THEN
             RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'',
                 MESSAGE = ''values of the column may differ from the time of the ID'', HINT = ''Run the commands before this one.'';
         END IF;
         ALTER TABLE %1$s DROP COLUMN %4$I, ADD COLUMN %4$I %5$s GENERATED ALWAYS AS (%6$s) VIRTUAL;
-        END', target, target::oid, checks, name, full_type, expression));
+        END', target, target::oid, checks, name, full_type, expression, key));
 END
 $$;
 COMMENT ON FUNCTION snowflake_replace_time(regclass, name, interval, text) IS

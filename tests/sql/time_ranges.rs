@@ -308,6 +308,42 @@ fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
     }
 }
 
+/// They have values that nobody has compared.
+#[test]
+fn a_column_that_has_taken_the_name_of_another_one_is_not_replaced_by_the_time_of_the_id() {
+    need_postgresql(18);
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE visits (id bigint PRIMARY KEY, created_at timestamptz NOT NULL);
+             INSERT INTO visits SELECT id, snowflake_timestamp(id) FROM orders; CREATE TABLE parent (LIKE visits INCLUDING ALL);
+             CREATE TABLE child (created_at timestamptz) INHERITS (parent)",
+        )
+        .expect("tables");
+    let refused = error(&mut client, "SELECT snowflake_replace_time('parent', 'created_at', '2 s')");
+    assert_eq!(refused.message(), "child table public.child has column created_at of its own");
+    let commands = client.query("SELECT snowflake_replace_time('visits', 'created_at', '2 s')", &[]).expect("commands");
+    let commands: Vec<String> = commands.iter().map(|row| row.get(0)).collect();
+    let (replace, before) = commands.split_last().expect("commands");
+    for command in before {
+        client.batch_execute(command).expect("a constraint");
+    }
+    for (column, other) in [("id", "bigint DEFAULT 7"), ("created_at", "timestamptz DEFAULT '2000-01-01Z'")] {
+        client
+            .batch_execute(&format!(
+                "ALTER TABLE visits RENAME {column} TO old; ALTER TABLE visits ADD {column} {other}"
+            ))
+            .expect("another column");
+        assert_eq!(error(&mut client, replace).message(), "values of the column may differ from the time of the ID");
+        client
+            .batch_execute(&format!("ALTER TABLE visits DROP {column}; ALTER TABLE visits RENAME old TO {column}"))
+            .expect("the columns of before");
+    }
+    client.batch_execute(replace).expect("a virtual column");
+    let same = "SELECT count(*) FROM visits WHERE created_at = snowflake_timestamp(id)";
+    assert_eq!(value(&mut client, same), "3600");
+}
+
 /// A range of IDs would use no such index.
 #[test]
 fn an_index_by_the_time_is_used_as_long_as_it_is_there() {
