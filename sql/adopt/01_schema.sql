@@ -32,7 +32,7 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.lowest_id(timestamptz) IS 'not to be called: the lowest ID of a time, by snowflake_min_id()';
 
 CREATE FUNCTION snowflake_adopt.issues_ids(expression text) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
     SELECT coalesce(expression ~ '\msnowflake_(nextval|nextval_tagged|id)\(', false)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.issues_ids(text) IS 'not to be called: whether this default of a column issues Snowflake IDs';

@@ -31,7 +31,8 @@ COMMENT ON FUNCTION snowflake_adopt.obstacles(regclass[], name[], boolean, bigin
 
 -- What a plan does not change, although the new IDs may not fit there.
 CREATE FUNCTION snowflake_adopt.remarks(relations regclass[], columns name[]) RETURNS SETOF text
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
     WITH narrow AS (SELECT * FROM snowflake_adopt.narrow(relations, columns)),
     tables AS (SELECT rel, relname FROM unnest(relations) rel JOIN pg_class t ON t.oid = rel)
     SELECT remark FROM (

@@ -17,6 +17,7 @@ CREATE TABLE snowflake_adopt.migration (
     is_at_work boolean NOT NULL DEFAULT false,
     ends integer NOT NULL DEFAULT 0,
     failures integer NOT NULL DEFAULT 0,
+    repeats integer NOT NULL DEFAULT 0,
     error text,
     begun_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
 );
@@ -103,7 +104,7 @@ BEGIN
     END IF;
     -- mutant: migration-ends
     UPDATE snowflake_adopt.migration m SET is_at_work = false, ends = m.ends + 1, is_paused = m.is_paused OR m.ends >= 2,
-        error = CASE WHEN m.ends >= 2 THEN format('the worker has ended three times in phase %s', m.phase) ELSE m.error END
+        error = CASE WHEN m.ends >= 2 THEN format('the background worker has ended three times in phase %s', m.phase) ELSE m.error END
         WHERE m.relation = migration AND m.is_at_work;
     RETURN 1;
 END
@@ -121,11 +122,12 @@ COMMENT ON FUNCTION snowflake_adopt.phases(text) IS
 
 CREATE FUNCTION snowflake_adopt.rest_from_work(migration oid) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE snowflake_adopt.migration m SET is_at_work = false, ends = 0 WHERE m.relation = rest_from_work.migration
+    UPDATE snowflake_adopt.migration m SET is_at_work = false, ends = 0, waits_for = NULL, error = CASE WHEN is_paused THEN error END
+    WHERE m.relation = rest_from_work.migration
 $$;
 COMMENT ON FUNCTION snowflake_adopt.rest_from_work(oid) IS 'not to be called: notes that no step of a migration is under way';
 
--- What the worker does next: a command, at the top level if no function can run it, and how long to wait after it. No row if the
+-- What the background worker does next: a command, at the top level if no function can run it, and how long to wait after it. No row if the
 -- goal is reached, or the migration paused.
 CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT at_top_level boolean, OUT wait_ms bigint) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -166,27 +168,59 @@ BEGIN
     DELETE FROM snowflake_adopt.migration WHERE relation = m.relation AND 'undone' = ALL (ARRAY[goal, m.goal]);
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.next(oid, boolean) IS 'not to be called: what the worker of a migration does next';
+COMMENT ON FUNCTION snowflake_adopt.next(oid, boolean) IS 'not to be called: what the background worker of a migration does next';
+
+-- The oldest transaction with a lock on one of these tables, among these processes, or else among all others.
+CREATE FUNCTION snowflake_adopt.lock_of_others(tables oid[], pids integer[]) RETURNS text
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('a lock on %s, which %s', l.relation::regclass,
+        CASE WHEN gid IS NULL THEN format('pid %s has', l.pid) || coalesce(format(' (%s)', a.state), '') ELSE format('the prepared transaction %L has', gid) END)
+    FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+    -- Each transaction has a lock on its own ID.
+    LEFT JOIN (pg_locks own JOIN pg_prepared_xacts ON transaction = own.transactionid)
+        ON l.pid IS NULL AND own.pid IS NULL AND own.virtualtransaction = l.virtualtransaction
+    WHERE l.locktype = 'relation' AND l.granted AND l.relation = ANY (tables) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND CASE WHEN pids IS NULL THEN l.pid IS DISTINCT FROM pg_backend_pid() ELSE coalesce(l.pid, 0) = ANY (pids) END
+    ORDER BY coalesce(xact_start, prepared), l.pid LIMIT 1
+$$;
+COMMENT ON FUNCTION snowflake_adopt.lock_of_others(oid[], integer[]) IS
+    'not to be called: a lock on one of these tables, and who has it: one of these processes, or any other one if they are NULL';
+
+-- CREATE INDEX CONCURRENTLY waits for transactions, whatever they have locked.
+CREATE FUNCTION snowflake_adopt.waits_now(waiting integer) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(snowflake_adopt.lock_of_others(ARRAY(SELECT relation FROM pg_locks WHERE pid = waiting AND NOT granted), pids),
+        (SELECT 'the transaction of ' || string_agg(concat('pid ', a.pid, format(' (%s)', a.state)), ', ') FROM pg_stat_activity a WHERE a.pid = ANY (pids)),
+        'a prepared transaction')
+    FROM (SELECT pg_blocking_pids(waiting)) b(pids) WHERE pids <> '{}'
+$$;
+COMMENT ON FUNCTION snowflake_adopt.waits_now(integer) IS
+    'not to be called: for which lock or transaction of others a process waits at this moment; NULL if it does not wait';
 
 -- Errors that pass: somebody holds a lock, or has cancelled the command, or there is no room for the moment.
 CREATE FUNCTION snowflake_adopt.failed(migration oid, state text, message text) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     passes boolean := state IN ('55P03', '40P01', '40001', '57014', '55006') OR state LIKE '53%';
+    is_repeated boolean := state = '23514' AND strpos(message, 'snowflake_adopt_equal') > 0;
     tried integer;
 BEGIN
     -- Rows have moved or come where nobody looked for them: a partition that was attached, a table rewritten under the last batch, a trigger
-    -- that was disabled for a while. So all rows are looked at again.
+    -- that was disabled for a while. So all rows are looked at again, but not for ever: nothing else would count these tries.
     -- mutant: migration-copies-again
-    IF state = '23514' AND strpos(message, 'snowflake_adopt_equal') > 0 THEN
+    IF is_repeated THEN
         DELETE FROM snowflake_adopt.copying c WHERE c.migration = failed.migration;
     END IF;
+    -- mutant: migration-stops-copying
     UPDATE snowflake_adopt.migration m
-        SET failures = m.failures + 1, error = message, is_paused = m.is_paused OR NOT passes AND m.failures >= 2
+        SET failures = m.failures + 1, repeats = m.repeats + is_repeated::integer, error = message,
+            is_paused = m.is_paused OR NOT passes AND m.failures >= 2 OR is_repeated AND m.repeats >= 2,
+            waits_for = CASE state WHEN '55P03' THEN snowflake_adopt.lock_of_others(ARRAY(
+                SELECT member::oid FROM snowflake_adopt.tables(failed.migration) t CROSS JOIN LATERAL snowflake_adopt.members(t) member), NULL) END
         WHERE relation = migration RETURNING m.failures INTO tried;
     -- Others get their turn before the next try: 0.1 to 10 seconds, at random.
     RETURN (100 * least(2 ^ coalesce(tried, 1), 50) * (1 + random()))::bigint;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.failed(oid, text, text) IS
-    'not to be called: notes an error of the worker of a migration; milliseconds until it tries again';
+    'not to be called: notes an error of the background worker of a migration; milliseconds until it tries again';

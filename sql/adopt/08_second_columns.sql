@@ -42,6 +42,8 @@ DECLARE
         CROSS JOIN LATERAL (
             SELECT * FROM snowflake_adopt.why_no_column(n.relation, columns)
             UNION ALL
+            SELECT * FROM snowflake_adopt.why_no_names(n.relation, columns)
+            UNION ALL
             SELECT * FROM snowflake_adopt.why_published(n.relation, columns, (SELECT is_published FROM snowflake_adopt.migration m WHERE m.relation = take_in_columns.migration))) w(why));
 BEGIN
     IF lost IS NOT NULL THEN

@@ -39,6 +39,17 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.renames_indexes(regclass) IS
     'not to be called: the commands of a swap for indexes';
 
+CREATE FUNCTION snowflake_adopt.keys_of_partitions(key oid, OUT relation regclass, OUT name name) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE keys AS (
+        SELECT oid, conrelid, confrelid, conname FROM pg_constraint WHERE oid = key
+        UNION ALL
+        SELECT c.oid, c.conrelid, c.confrelid, c.conname FROM keys k JOIN pg_constraint c ON c.conparentid = k.oid AND c.confrelid = k.confrelid)
+    SELECT conrelid, conname FROM keys
+$$;
+COMMENT ON FUNCTION snowflake_adopt.keys_of_partitions(oid) IS
+    'not to be called: a foreign key, and those of the partitions of its table';
+
 CREATE FUNCTION snowflake_adopt.renames_constraints(migration regclass, OUT place integer, OUT command text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     WITH renamed AS (
@@ -47,9 +58,14 @@ CREATE FUNCTION snowflake_adopt.renames_constraints(migration regclass, OUT plac
         SELECT * FROM snowflake_adopt.foreign_keys(renames_constraints.migration))
     SELECT step, n.command FROM renamed r JOIN pg_constraint c ON c.oid = r.old CROSS JOIN LATERAL (VALUES
         (3, CASE contype WHEN 'f' THEN format('ALTER TABLE %s DROP CONSTRAINT %I', r.relation, conname) END),
-        (11, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', r.relation, r.name, conname)),
+        (11, CASE contype WHEN 'c' THEN format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', r.relation, r.name, conname) END),
         (12, format('COMMENT ON CONSTRAINT %I ON %s IS %L', conname, r.relation, obj_description(c.oid, 'pg_constraint')))) n(step, command)
     WHERE n.command IS NOT NULL AND (step <> 12 OR obj_description(c.oid, 'pg_constraint') IS NOT NULL)
+    UNION ALL
+    -- Those of partitions keep their names when that of the table is renamed.
+    SELECT 11, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', s.relation, s.name, o.name)
+    FROM snowflake_adopt.foreign_keys(renames_constraints.migration) f JOIN pg_constraint n ON n.conrelid = f.relation AND n.conname = f.name
+    CROSS JOIN LATERAL snowflake_adopt.keys_of_partitions(n.oid) s JOIN LATERAL snowflake_adopt.keys_of_partitions(f.old) o ON o.relation = s.relation
 $$;
 COMMENT ON FUNCTION snowflake_adopt.renames_constraints(regclass) IS
     'not to be called: the commands of a swap for CHECK constraints and foreign keys';
@@ -62,8 +78,8 @@ CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place i
         JOIN pg_attribute a ON attrelid = b.relation AND attname = b.column_name WHERE b.migration = replaces_columns.migration)
     -- From PostgreSQL 18 on, it is a constraint that has a name.
     SELECT 6, CASE WHEN k.oid IS NULL THEN format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', relation, beside)
-        ELSE format('ALTER TABLE %s ADD CONSTRAINT snowflake_adopt_%s NOT NULL %I', relation, k.oid, beside) END
-    FROM replaced LEFT JOIN pg_constraint k ON conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[number] WHERE attnotnull
+        ELSE format('ALTER TABLE %s ADD CONSTRAINT snowflake_adopt_%s NOT NULL %I%s', relation, k.oid, beside, k.suffix) END
+    FROM replaced CROSS JOIN LATERAL snowflake_adopt.not_null_of(attrelid, number) k WHERE attnotnull
     UNION ALL
     SELECT 11, format('ALTER TABLE %s RENAME CONSTRAINT snowflake_adopt_%s TO %I', relation, k.oid, conname)
     FROM replaced JOIN pg_constraint k ON conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[number]
@@ -171,13 +187,7 @@ DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = swap.migration);
     greatest bigint := snowflake_adopt.greatest_wide_id(m.relation, m.column_name);
     -- In another order each time: whoever joins them the other way round would end each try as a deadlock.
-    tables text[] := (SELECT array_agg(rel::text ORDER BY random()) FROM (
-        SELECT m.relation
-        UNION
-        SELECT b.relation FROM snowflake_adopt.beside b WHERE b.migration = swap.migration
-        UNION
-        SELECT joined::regclass FROM snowflake_adopt.foreign_keys(swap.migration::regclass) f JOIN pg_constraint c ON c.oid = f.old
-            CROSS JOIN LATERAL (VALUES (conrelid), (confrelid)) j(joined)) r(rel));
+    tables text[] := (SELECT array_agg(t::text ORDER BY random()) FROM snowflake_adopt.tables(swap.migration) t);
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     -- Nobody alters the tables from here on. They are read and written until it is known what is to be done.
@@ -235,8 +245,11 @@ DECLARE
     command text;
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
+    -- mutant: undo-of-others
     FOR command IN SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
-        WHERE contype = 'f' AND table_oid IN (conrelid, confrelid) AND conparentid = 0 AND conname LIKE 'snowflake\_adopt\_%' LOOP
+        WHERE contype = 'f' AND table_oid IN (conrelid, confrelid) AND conparentid = 0
+            AND EXISTS (SELECT FROM snowflake_adopt.beside b JOIN pg_attribute ON attrelid = b.relation AND attname = b.beside
+                WHERE attrelid = conrelid AND attnum = ANY (conkey) OR attrelid = confrelid AND attnum = ANY (confkey)) LOOP
         EXECUTE command;
     END LOOP;
     EXECUTE format('DROP TRIGGER IF EXISTS "~snowflake_adopt" ON %s', table_oid::regclass);

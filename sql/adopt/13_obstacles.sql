@@ -49,11 +49,25 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     SELECT format('%s uses a type of another role: drop it until the end.', indexrelid::regclass) FROM indexes
         WHERE snowflake_adopt.has_type_of_others(indexrelid)
     UNION ALL
+    SELECT DISTINCT format('%I of %s has a security label, which would be lost.', attname, member) FROM ids
+        JOIN pg_seclabel ON classoid = 'pg_class'::regclass AND objoid = attrelid AND objsubid = attnum
+    UNION ALL
     SELECT format('%I of %s is an identity, and references another table.', attname, member) FROM ids WHERE attidentity <> ''
         AND EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = attrelid AND attnum = ANY (conkey))
 $$;
 COMMENT ON FUNCTION snowflake_adopt.why_no_column(regclass, name[]) IS
     'not to be called: why a table cannot have columns beside these';
+
+CREATE FUNCTION snowflake_adopt.why_no_names(relation regclass, columns name[]) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s has a column %I.', relation, attname) FROM unnest(columns) col
+    JOIN pg_attribute ON attrelid = relation AND attname = snowflake_adopt.beside(col)
+    UNION ALL
+    SELECT format('%s has a constraint %I.', relation, conname) FROM pg_constraint WHERE conrelid = relation AND conname = 'snowflake_adopt_equal'
+        AND NOT EXISTS (SELECT FROM snowflake_adopt.beside b WHERE b.relation = why_no_names.relation)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_names(regclass, name[]) IS
+    'not to be called: what a table has that a migration would make';
 
 -- What partitions have of their own, which would go with their columns.
 CREATE FUNCTION snowflake_adopt.why_no_partition(relation regclass, columns name[]) RETURNS SETOF text
@@ -179,18 +193,45 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.why_no_expression(regclass, name[]) IS
     'not to be called: which CHECK constraints and predicates of indexes do not work if these columns are bigint';
 
+-- A row that is copied is updated, and must then satisfy all constraints. Reads a table only if it has one that is not valid.
+CREATE FUNCTION snowflake_adopt.why_no_update(relation regclass, columns name[]) RETURNS SETOF text
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    k record;
+    copied text := (SELECT string_agg(quote_ident(col), ', ') FROM unnest(columns) col);
+BEGIN
+    FOR k IN
+        SELECT c.oid, conrelid, relowner, CASE contype WHEN 'c' THEN format('(%s) IS FALSE', pg_get_expr(conbin, conrelid))
+            ELSE format('%I IS NULL', (SELECT attname FROM pg_attribute WHERE attrelid = conrelid AND attnum = conkey[1])) END AS is_violated
+        FROM snowflake_adopt.members(relation) member JOIN pg_constraint c ON conrelid = member::oid JOIN pg_class t ON t.oid = conrelid
+        WHERE contype IN ('c', 'n') AND NOT convalidated AND coninhcount = 0 AND snowflake_adopt.is_enforced(c)
+    LOOP
+        -- why_no_column() tells of this one.
+        CONTINUE WHEN NOT snowflake_adopt.may_become(k.relowner);
+        IF snowflake_adopt.read_as_owner(k.relowner, format('SELECT count(*) FROM (SELECT FROM %s WHERE num_nonnulls(%s) > 0 AND %s LIMIT 1) violating',
+            k.conrelid::regclass, copied, k.is_violated)) > 0
+        THEN
+            RETURN NEXT format('A row violates %s, which is NOT VALID.', pg_describe_object('pg_constraint'::regclass, k.oid, 0));
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_update(regclass, name[]) IS
+    'not to be called: which constraints would refuse the update of a row';
+
 CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name name, published boolean) RETURNS SETOF text
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     WITH narrow AS (
         SELECT n.relation, array_agg(n.column_name) AS columns FROM snowflake_adopt.narrow(ARRAY[relation], ARRAY[column_name]) n GROUP BY 1)
     SELECT * FROM snowflake_adopt.why_not_swapped(relation, column_name, snowflake_adopt.greatest_wide_id(relation, column_name))
     UNION
-    SELECT format('%s has a column %I.', n.relation, attname) FROM narrow n CROSS JOIN LATERAL unnest(columns) col
-    JOIN pg_attribute ON attrelid = n.relation AND attname = snowflake_adopt.beside(col)
+    SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_names(n.relation, columns) why
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_published(n.relation, columns, published) why
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_expression(n.relation, columns) why
+    UNION
+    SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_update(n.relation, columns) why
     UNION
     SELECT format('Publication %I is FOR ALL TABLES: its subscribers need the extension snowflake_adopt first. Then say published => true.', pubname)
     FROM pg_publication WHERE puballtables AND NOT published
@@ -198,7 +239,7 @@ CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name na
     SELECT format('%s has columns whose names begin with the same 47 bytes: %s.', n.relation, string_agg(quote_ident(col), ', '))
     FROM narrow n CROSS JOIN LATERAL unnest(columns) col GROUP BY n.relation, snowflake_adopt.beside(col) HAVING count(*) > 1
     UNION
-    SELECT format('The worker would connect as %I, who has no LOGIN or CONNECT: call it as a member of that role.', current_user)
+    SELECT format('The background worker would connect as %I, who has no LOGIN or CONNECT: call it as a member of that role.', current_user)
     FROM pg_roles WHERE rolname = current_user AND NOT (rolcanlogin AND has_database_privilege(current_database(), 'CONNECT'))
     UNION
     SELECT format('A migration of %s already has %s.', b.migration, b.relation) FROM narrow n JOIN snowflake_adopt.beside b ON b.relation = n.relation

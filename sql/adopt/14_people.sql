@@ -1,7 +1,7 @@
 -- Adopting online: what people call, and what they see
 
 CREATE FUNCTION snowflake_adopt.begin_migration(relation regclass, column_name name, published boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
 DECLARE
     obstacles text[];
     remark text;
@@ -52,7 +52,7 @@ COMMENT ON FUNCTION snowflake_adopt.has_ids(regclass) IS
 
 -- Returns the column; NULL if there is nothing to wait for.
 CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS name
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
 DECLARE
     aimed name;
 BEGIN
@@ -61,7 +61,7 @@ BEGIN
     END IF;
     -- Whoever goes on takes the place of a role that was dropped.
     UPDATE snowflake_adopt.migration m SET role = CASE WHEN EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role) THEN m.role ELSE quote_ident(current_user)::regrole END,
-        goal = coalesce(aim.goal, m.goal), is_paused = aim.goal IS NULL, failures = 0, ends = 0, is_at_work = false, error = NULL,
+        goal = coalesce(aim.goal, m.goal), is_paused = aim.goal IS NULL, failures = 0, repeats = 0, ends = 0, is_at_work = false, error = NULL,
         share = coalesce(aim.share, m.share), max_lag = coalesce(aim.max_lag, m.max_lag)
         WHERE m.relation = aim.relation RETURNING m.column_name INTO aimed;
     -- Also finish() again: a migration of a framework repeats it after its time is over.
@@ -79,7 +79,7 @@ COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval) IS
 
 -- Whether the migration has come to the goal: nothing of its phases is to do.
 CREATE FUNCTION snowflake_adopt.has_reached(relation regclass, goal text, column_name name) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
 DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = has_reached.relation);
     has_ids boolean := snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name));
@@ -106,7 +106,7 @@ BEGIN
     IF NOT is_to_do AND goal IN ('started', 'copied') THEN
         RETURN true;
     ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role AND rolcanlogin AND has_database_privilege(r.oid, current_database(), 'CONNECT')) THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the worker of the migration of %s cannot connect as %s', relation, m.role),
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the background worker of the migration of %s cannot connect as %s', relation, m.role),
             HINT = 'Give that role LOGIN, and CONNECT on the database.';
     ELSIF snowflake_adopt.carrier(relation) IS NULL AND snowflake_adopt.launch(relation) IS NULL
         -- It can have ended meanwhile.
@@ -190,7 +190,7 @@ CREATE FUNCTION snowflake_adopt.migrations(
     OUT relation regclass, OUT column_name name, OUT goal text, OUT phase text, OUT copying regclass, OUT rows_copied bigint,
     OUT bytes_copied bigint, OUT bytes_total bigint, OUT bytes_per_second bigint, OUT time_left interval,
     OUT waits_for text, OUT error text, OUT pid integer, OUT begun_at timestamptz) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
     SELECT m.relation, m.column_name, m.goal, m.phase, r.copying, r.rows, r.done, r.total,
         round(r.done / nullif(extract(epoch FROM r.busy), 0) * m.share / 100)::bigint,
         date_trunc('second', r.busy * 100 / m.share * ((r.total - r.done)::double precision / nullif(r.done, 0))),

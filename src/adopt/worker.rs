@@ -127,6 +127,8 @@ fn settle() {
             #[cfg(not(any(feature = "pg15", feature = "pg16")))]
             (c"transaction_timeout", c"0"),
             (c"row_security", c"on"),
+            // Else regular expressions in functions of ours are others.
+            (c"standard_conforming_strings", c"on"),
             (c"default_transaction_isolation", c"read committed"),
             (c"default_transaction_read_only", c"off"),
             // An index without TABLESPACE is in that of the database.

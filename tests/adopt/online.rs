@@ -1,5 +1,6 @@
 //! Tables are adopted while they are in use: `start`, `run`, `finish`, `pause` and `undo`.
 
+mod constraints;
 mod disturbed;
 mod goals;
 mod obstacles;
@@ -59,6 +60,21 @@ fn call(client: &mut Client, command: &str) {
 fn launch(client: &mut Client, table: &str, goal: &str, share: &str) {
     client.batch_execute(&format!("SELECT snowflake_adopt.aim('{table}', '{goal}', {share}, NULL)")).expect("a goal");
     client.batch_execute(&format!("SELECT snowflake_adopt.launch('{table}'::regclass)")).expect("a worker");
+}
+
+/// As the worker would, after `run`.
+fn make_what_comes_before_the_swap(client: &mut Client) {
+    for phase in ["indexes", "statistics", "constraints"] {
+        loop {
+            let next =
+                format!("SELECT coalesce((SELECT c FROM snowflake_adopt.{phase}_to_do('orders') c LIMIT 1), '')");
+            let next = value(client, &next);
+            if next.is_empty() {
+                break;
+            }
+            client.batch_execute(&next).unwrap_or_else(|error| panic!("{next}: {error:?}"));
+        }
+    }
 }
 
 /// What pg_dump says of the database.
@@ -307,7 +323,7 @@ fn a_step_that_has_ended_three_workers_is_not_tried_again_until_somebody_says_so
     }
     blocker.batch_execute("COMMIT").expect("no lock");
     let refused = error(&mut client, "CALL snowflake_adopt.wait('orders', 'adopted')");
-    assert_eq!(refused.detail(), Some("the worker has ended three times in phase indexes"));
+    assert_eq!(refused.detail(), Some("the background worker has ended three times in phase indexes"));
     call(&mut client, "finish('orders')");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
 }
@@ -319,17 +335,7 @@ fn an_index_that_is_created_while_the_swap_waits_is_not_lost() {
     for step in ["start", "run"] {
         call(&mut client, &format!("{step}('orders')"));
     }
-    for phase in ["indexes", "statistics", "constraints"] {
-        loop {
-            let next =
-                format!("SELECT coalesce((SELECT c FROM snowflake_adopt.{phase}_to_do('orders') c LIMIT 1), '')");
-            let next = value(&mut client, &next);
-            if next.is_empty() {
-                break;
-            }
-            client.batch_execute(&next).unwrap_or_else(|error| panic!("{next}: {error:?}"));
-        }
-    }
+    make_what_comes_before_the_swap(&mut client);
     let mut other = cluster.connect();
     other.batch_execute("BEGIN; CREATE INDEX late ON other.notes (order_id) WHERE order_id > 7").expect("an index");
     launch(&mut client, "orders", "adopted", "100");

@@ -1,7 +1,7 @@
 //! What stands in the way is said at the start, and nothing is changed.
 
 use super::{call, dump, server};
-use testbed::{error, need_extension, test, value};
+use testbed::{error, need_extension, need_postgresql, test, value};
 
 #[test]
 fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
@@ -86,9 +86,24 @@ fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
             "long has columns whose names begin with the same 47 bytes: a_name_of_which_forty_seven_bytes_are_the_same__1, a_name_of_which_forty_seven_bytes_are_the_same__2.",
         ),
         (
+            "ALTER TABLE items ADD CONSTRAINT low CHECK (n < 4000) NOT VALID, ADD CONSTRAINT high CHECK (n < 6000) NOT VALID",
+            "ALTER TABLE items DROP CONSTRAINT low, DROP CONSTRAINT high",
+            "A row violates constraint low on table items, which is NOT VALID.",
+        ),
+        (
+            "ALTER TABLE items ADD CONSTRAINT snowflake_adopt_equal CHECK (n < 6000)",
+            "ALTER TABLE items DROP CONSTRAINT snowflake_adopt_equal",
+            "items has a constraint snowflake_adopt_equal.",
+        ),
+        (
+            "INSERT INTO pg_seclabel VALUES ('items'::regclass, 'pg_class'::regclass, 2, 'provider', 'masked')",
+            "DELETE FROM pg_seclabel",
+            "order_id of items has a security label, which would be lost.",
+        ),
+        (
             "CREATE ROLE app SUPERUSER; SET ROLE app",
             "RESET ROLE; DROP ROLE app",
-            "The worker would connect as app, who has no LOGIN or CONNECT: call it as a member of that role.",
+            "The background worker would connect as app, who has no LOGIN or CONNECT: call it as a member of that role.",
         ),
         (
             "CREATE TABLE parts (id integer REFERENCES orders) PARTITION BY LIST (id)",
@@ -217,7 +232,7 @@ fn wrong_arguments_and_a_role_that_cannot_connect_are_told_and_nobody_waits_for_
     call(&mut app, "start('t')");
     client.batch_execute("ALTER ROLE app NOLOGIN").expect("a role");
     let refused = error(&mut app, "CALL snowflake_adopt.finish('t')");
-    assert_eq!(refused.message(), "the worker of the migration of public.t cannot connect as app");
+    assert_eq!(refused.message(), "the background worker of the migration of public.t cannot connect as app");
     client.batch_execute("REASSIGN OWNED BY app TO postgres; DROP OWNED BY app; DROP ROLE app").expect("no role");
     call(&mut client, "undo('t')");
     assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_adopt.migration"), "0");
@@ -243,4 +258,62 @@ fn undo_of_a_wide_key_ends() {
     call(&mut client, "start('wide')");
     call(&mut client, "undo('wide')");
     assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_adopt.migration"), "0");
+}
+
+/// What an UPDATE of a row finds, whatever the column is.
+#[test]
+fn a_null_in_a_column_that_is_not_null_but_not_valid_is_told_if_its_row_must_be_updated() {
+    need_postgresql(18);
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "ALTER TABLE items ADD m integer; ALTER TABLE items ADD CONSTRAINT nm NOT NULL m NOT VALID;
+             CREATE TABLE kid (p integer REFERENCES orders, q integer); INSERT INTO kid VALUES (NULL, NULL);
+             ALTER TABLE kid ADD CONSTRAINT nq NOT NULL q NOT VALID",
+        )
+        .expect("columns");
+    let refused = error(&mut client, "CALL snowflake_adopt.start('orders')");
+    assert_eq!(
+        refused.detail(),
+        Some("A row violates constraint nm on table public.items, which is NOT VALID."),
+        "{refused:?}"
+    );
+    client.batch_execute("UPDATE items SET m = n").expect("values");
+    for step in ["start", "finish"] {
+        call(&mut client, &format!("{step}('orders')"));
+    }
+}
+
+/// A foreign key that comes after the start has no obstacle either.
+#[test]
+fn a_table_that_comes_later_and_has_a_column_of_that_name_keeps_it() {
+    let (_cluster, mut client) = server();
+    call(&mut client, "start('orders')");
+    client
+        .batch_execute("CREATE TABLE late (order_id integer REFERENCES orders, snowflake_adopt_order_id bigint)")
+        .expect("a table");
+    let refused = error(&mut client, "CALL snowflake_adopt.finish('orders')");
+    let says = "public.late has a column snowflake_adopt_order_id.";
+    assert_eq!(refused.detail(), Some(says), "{refused:?}");
+    call(&mut client, "undo('orders')");
+    client.batch_execute("SELECT snowflake_adopt_order_id FROM late").expect("the column");
+}
+
+#[test]
+fn settings_of_a_role_change_nothing() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app;
+             ALTER ROLE app SET standard_conforming_strings = off; ALTER ROLE app SET row_security = off; ALTER ROLE app SET escape_string_warning = off",
+        )
+        .expect("a role");
+    let mut app = cluster.config().user("app").connect(testbed::postgres::NoTls).expect("a session");
+    app.batch_execute("CREATE TABLE t (id serial PRIMARY KEY, parent integer REFERENCES t, CHECK (id::text <> E'\\\\(')); INSERT INTO t DEFAULT VALUES")
+        .expect("a table");
+    for step in ["start", "run", "pause", "undo", "start", "finish"] {
+        call(&mut app, &format!("{step}('t')"));
+    }
+    assert_eq!(value(&mut app, "SELECT count(*) FROM snowflake_adopt.progress"), "0");
+    assert_eq!(value(&mut app, "SELECT pg_typeof(max(id)) FROM t"), "bigint");
 }
