@@ -19,11 +19,12 @@ COMMENT ON FUNCTION snowflake_adopt.leaves(regclass) IS
 
 CREATE FUNCTION snowflake_adopt.rows_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('SELECT snowflake_adopt.copy(%s, %s)', root::oid, leaf::oid)
+    SELECT CASE WHEN c.relation IS NULL THEN format('SELECT snowflake_adopt.measure(%s)', rows_to_do.migration::oid)
+        ELSE format('SELECT snowflake_adopt.copy(%s, %s)', root::oid, leaf::oid) END
     FROM snowflake_adopt.leaves(rows_to_do.migration) LEFT JOIN snowflake_adopt.copying c ON c.relation = leaf
     WHERE c.relation IS NULL OR NOT isempty(c.todo + c.again)
     -- What others had locked is tried again when nothing else is left.
-    ORDER BY coalesce(isempty(c.todo), false), leaf
+    ORDER BY c.relation IS NOT NULL, isempty(c.todo), leaf
 $$;
 COMMENT ON FUNCTION snowflake_adopt.rows_to_do(regclass) IS
     'not to be called: the commands that copy the next rows of a migration';
@@ -33,7 +34,7 @@ CREATE FUNCTION snowflake_adopt.copy(root oid, leaf oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     begun timestamptz := clock_timestamp();
-    c snowflake_adopt.copying := snowflake_adopt.copying_of(root, leaf);
+    c snowflake_adopt.copying := snowflake_adopt.copying_of(leaf);
     span int8range := (SELECT s FROM unnest(c.todo) s ORDER BY s LIMIT 1);
     piece int8multirange := int8multirange(int8range(lower(span), least(lower(span) + c.batch, upper(span))));
     copied bigint[];
@@ -51,22 +52,36 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.copy(oid, oid) IS 'not to be called: copies the next batch of rows of a table or partition';
 
--- Where the rows of a table are. What was written since its trigger began has both columns, so nothing that comes behind the last
--- block matters; but when all rows move to other blocks, the work begins again.
-CREATE FUNCTION snowflake_adopt.copying_of(root oid, leaf oid) RETURNS snowflake_adopt.copying
+CREATE FUNCTION snowflake_adopt.blocks(leaf oid) RETURNS bigint
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_adopt.copying AS c (migration, relation, filenode, blocks, todo)
-    SELECT migration, leaf, pg_relation_filenode(leaf::regclass), blocks, int8multirange(int8range(0, blocks))
-    FROM (SELECT migration, pg_relation_size(leaf) / current_setting('block_size')::bigint AS blocks
-        FROM snowflake_adopt.beside WHERE relation = root LIMIT 1) measured
-    ON CONFLICT (relation) DO UPDATE SET
-        blocks = CASE WHEN c.filenode = excluded.filenode THEN c.blocks ELSE excluded.blocks END,
-        todo = CASE WHEN c.filenode <> excluded.filenode THEN excluded.todo WHEN isempty(c.todo) THEN c.again ELSE c.todo END,
-        again = CASE WHEN c.filenode <> excluded.filenode OR isempty(c.todo) THEN '{}' ELSE c.again END,
-        filenode = excluded.filenode
-    RETURNING c
+    SELECT pg_relation_size(leaf) / current_setting('block_size')::bigint
 $$;
-COMMENT ON FUNCTION snowflake_adopt.copying_of(oid, oid) IS
+COMMENT ON FUNCTION snowflake_adopt.blocks(oid) IS 'not to be called: how many blocks a table has';
+
+-- Where the rows of all tables are, before the first one is copied. What was written since its trigger began has both columns, so
+-- nothing that comes behind the last block matters.
+CREATE FUNCTION snowflake_adopt.measure(migration oid) RETURNS void
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_adopt.copying (migration, relation, filenode, blocks, todo)
+    SELECT migration, leaf, pg_relation_filenode(leaf), blocks, int8multirange(int8range(0, blocks))
+    FROM snowflake_adopt.leaves(migration) CROSS JOIN LATERAL snowflake_adopt.blocks(leaf) blocks
+    WHERE NOT EXISTS (SELECT FROM snowflake_adopt.copying c WHERE c.relation = leaf)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.measure(oid) IS
+    'not to be called: notes which blocks of the tables of a migration are to be copied';
+
+-- When all rows move to other blocks, the work begins again.
+CREATE FUNCTION snowflake_adopt.copying_of(leaf oid) RETURNS snowflake_adopt.copying
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_adopt.copying c SET
+        blocks = CASE WHEN c.filenode = found.filenode THEN c.blocks ELSE found.blocks END,
+        todo = CASE WHEN c.filenode <> found.filenode THEN int8multirange(int8range(0, found.blocks)) WHEN isempty(c.todo) THEN c.again ELSE c.todo END,
+        again = CASE WHEN c.filenode <> found.filenode OR isempty(c.todo) THEN '{}' ELSE c.again END,
+        filenode = found.filenode
+    FROM (SELECT pg_relation_filenode(leaf), snowflake_adopt.blocks(leaf)) found(filenode, blocks)
+    WHERE relation = leaf RETURNING c
+$$;
+COMMENT ON FUNCTION snowflake_adopt.copying_of(oid) IS
     'not to be called: which blocks of a table are still to be copied';
 
 -- As much as everybody may know: pg_stat_replication shows the rest to pg_read_all_stats.

@@ -42,19 +42,20 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.begin_migration(regclass, name, boolean) IS
     'not to be called: begins a migration; an error if something stands in the way';
 
-CREATE FUNCTION snowflake_adopt.has_ids(relation regclass) RETURNS boolean
+CREATE FUNCTION snowflake_adopt.key_with_ids(relation regclass) RETURNS name
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_constraint JOIN pg_attrdef ON adrelid = conrelid AND adnum = ANY (conkey)
-        WHERE conrelid = relation AND contype = 'p' AND snowflake_adopt.issues_ids(pg_get_expr(adbin, adrelid)))
+    SELECT attname FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey)
+    WHERE conrelid = relation AND contype = 'p' AND snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, attname)) LIMIT 1
 $$;
-COMMENT ON FUNCTION snowflake_adopt.has_ids(regclass) IS
-    'not to be called: whether the primary key of a table has a default that issues Snowflake IDs';
+COMMENT ON FUNCTION snowflake_adopt.key_with_ids(regclass) IS
+    'not to be called: the column of the primary key of a table whose default issues Snowflake IDs; NULL if there is none';
 
 -- Returns the column; NULL if there is nothing to wait for.
 CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS name
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
 DECLARE
     aimed name;
+    key name;
 BEGIN
     IF share NOT BETWEEN 1 AND 100 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'share must be between 1 and 100', DETAIL = format('The share is %s.', share);
@@ -64,14 +65,18 @@ BEGIN
         goal = coalesce(aim.goal, m.goal), is_paused = aim.goal IS NULL, failures = 0, repeats = 0, ends = 0, is_at_work = false, error = NULL,
         share = coalesce(aim.share, m.share), max_lag = coalesce(aim.max_lag, m.max_lag)
         WHERE m.relation = aim.relation RETURNING m.column_name INTO aimed;
-    -- Also finish() again: a migration of a framework repeats it after its time is over.
-    IF NOT FOUND AND goal IN ('copied', 'adopted') AND snowflake_adopt.has_ids(relation) THEN
-        RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
-    ELSIF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s is not being adopted', relation),
-            HINT = format('CALL snowflake_adopt.start(%L) begins it.', relation);
+    IF FOUND THEN
+        RETURN aimed;
     END IF;
-    RETURN aimed;
+    key := snowflake_adopt.key_with_ids(relation);
+    -- Also finish() again: a migration of a framework repeats it after its time is over.
+    IF goal IN ('copied', 'adopted') AND key IS NOT NULL THEN
+        RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
+        RETURN NULL;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s is not being adopted', relation),
+        HINT = CASE WHEN key IS NULL THEN format('CALL snowflake_adopt.start(%L) begins it.', relation)
+            ELSE format('New rows have Snowflake IDs: snowflake_adopt.revert_plan(%L, %L) has the way back.', relation, key) END;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval) IS
@@ -86,11 +91,11 @@ DECLARE
     is_to_do boolean := false;
     now_in text;
 BEGIN
-    IF m.relation IS NULL AND goal = 'adopted' AND NOT has_ids THEN
+    IF m.relation IS NULL AND goal <> 'undone' AND NOT has_ids THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was undone', relation);
     ELSIF m.relation IS NULL AND goal = 'undone' AND has_ids THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was finished', relation),
-            HINT = 'snowflake_adopt.revert_plan() has the way back.';
+            HINT = format('snowflake_adopt.revert_plan(%L, %L) has the way back.', relation, column_name);
     ELSIF m.relation IS NULL THEN
         RETURN true;
     ELSIF m.is_paused THEN
@@ -102,7 +107,7 @@ BEGIN
         EXECUTE format('SELECT EXISTS (SELECT FROM snowflake_adopt.%I($1))', now_in || '_to_do') INTO is_to_do USING relation;
         EXIT WHEN is_to_do;
     END LOOP;
-    -- The last goals are reached when the worker has deleted the migration, also if nothing else is to do.
+    -- The last goals are reached when the background worker has deleted the migration, also if nothing else is to do.
     IF NOT is_to_do AND goal IN ('started', 'copied') THEN
         RETURN true;
     ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role AND rolcanlogin AND has_database_privilege(r.oid, current_database(), 'CONNECT')) THEN
@@ -112,25 +117,36 @@ BEGIN
         -- It can have ended meanwhile.
         AND EXISTS (SELECT FROM snowflake_adopt.migration n WHERE n.relation = has_reached.relation) THEN
         RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded', MESSAGE = 'no background worker is free for the migration',
-            HINT = 'Increase max_worker_processes, or wait until another worker ends.';
+            HINT = 'Increase max_worker_processes, or wait until another background worker ends.';
     END IF;
     RETURN false;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.has_reached(regclass, text, name) IS
-    'not to be called: whether a migration has come to a goal; starts its worker if there is none';
+    'not to be called: whether a migration has come to a goal; starts its background worker if there is none';
 
 -- Procedures that commit have no SET clause, so they call functions that have one.
 CREATE PROCEDURE snowflake_adopt.wait(relation regclass, goal text, column_name name DEFAULT 'id') LANGUAGE plpgsql AS $$
+DECLARE
+    waits pg_catalog.text;
+    told pg_catalog.text := '';
 BEGIN
     LOOP
-        IF column_name IS NULL OR snowflake_adopt.has_reached(relation, goal, column_name) THEN
-            RETURN;
+        FOR turn IN 1 .. 50 LOOP
+            IF column_name IS NULL OR snowflake_adopt.has_reached(relation, goal, column_name) THEN
+                RETURN;
+            END IF;
+            -- CREATE INDEX CONCURRENTLY waits for every snapshot, also for this one.
+            COMMIT;
+            PERFORM pg_catalog.pg_sleep(0.1);
+            COMMIT;
+        END LOOP;
+        SELECT p.waits_for INTO waits FROM snowflake_adopt.progress p WHERE p.relation OPERATOR(pg_catalog.=) wait.relation
+            AND p.waits_for OPERATOR(pg_catalog.~) '^(a lock|the transaction|a prepared)';
+        IF waits OPERATOR(pg_catalog.<>) told THEN
+            RAISE NOTICE 'the migration waits for %', waits;
+            told := waits;
         END IF;
-        -- CREATE INDEX CONCURRENTLY waits for every snapshot, also for this one.
-        COMMIT;
-        PERFORM pg_catalog.pg_sleep(0.1);
-        COMMIT;
     END LOOP;
 END
 $$;
@@ -193,14 +209,14 @@ CREATE FUNCTION snowflake_adopt.migrations(
     LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
     SELECT m.relation, m.column_name, m.goal, m.phase, r.copying, r.rows, r.done, r.total,
         round(r.done / nullif(extract(epoch FROM r.busy), 0) * m.share / 100)::bigint,
-        date_trunc('second', r.busy * 100 / m.share * ((r.total - r.done)::double precision / nullif(r.done, 0))),
-        CASE WHEN m.is_paused THEN 'run() or finish()' WHEN c.pid IS NULL THEN 'a worker: run() or finish() starts one'
-            ELSE coalesce(m.waits_for, (SELECT 'process ' || string_agg(blocker::text, ', ') FROM unnest(pg_blocking_pids(c.pid)) blocker)) END,
+        date_trunc('second', CASE m.phase WHEN 'rows' THEN r.busy * 100 / m.share * ((r.total - r.done)::double precision / nullif(r.done, 0)) END),
+        CASE WHEN m.is_paused THEN 'run() or finish()' WHEN c.pid IS NULL THEN 'a background worker: run() or finish() starts one'
+            ELSE coalesce(snowflake_adopt.waits_now(c.pid), m.waits_for) END,
         m.error, c.pid, m.begun_at
     FROM snowflake_adopt.migration m
     CROSS JOIN LATERAL (SELECT snowflake_adopt.carrier(m.relation)) c(pid)
     CROSS JOIN LATERAL (
-        SELECT max(relation::oid) FILTER (WHERE NOT isempty(todo))::regclass AS copying, sum(rows)::bigint AS rows, sum(busy) AS busy,
+        SELECT min(relation::oid) FILTER (WHERE NOT isempty(todo))::regclass AS copying, sum(rows)::bigint AS rows, sum(busy) AS busy,
             (sum(blocks) * block)::bigint AS total,
             (sum(blocks - (SELECT coalesce(sum(upper(piece) - lower(piece)), 0) FROM unnest(todo + again) piece)) * block)::bigint AS done
         FROM snowflake_adopt.copying CROSS JOIN (SELECT current_setting('block_size')::bigint) b(block)
@@ -215,10 +231,10 @@ COMMENT ON VIEW snowflake_adopt.progress IS 'tables that are being adopted while
 COMMENT ON COLUMN snowflake_adopt.progress.goal IS 'how far the last call is to bring it: started, copied, adopted or undone';
 COMMENT ON COLUMN snowflake_adopt.progress.phase IS 'what is being made: columns, rows, indexes, statistics, constraints, swap or undo';
 COMMENT ON COLUMN snowflake_adopt.progress.copying IS 'the table or partition whose rows are being copied';
-COMMENT ON COLUMN snowflake_adopt.progress.bytes_copied IS 'bytes of the tables whose rows were copied; tables that were not begun do not count';
-COMMENT ON COLUMN snowflake_adopt.progress.bytes_total IS 'bytes of the tables whose copying has begun, as they were then';
-COMMENT ON COLUMN snowflake_adopt.progress.time_left IS 'until the rows of these tables are copied, at the rate so far';
-COMMENT ON COLUMN snowflake_adopt.progress.waits_for IS 'what keeps the worker from working';
+COMMENT ON COLUMN snowflake_adopt.progress.bytes_copied IS 'bytes of the tables whose rows were copied';
+COMMENT ON COLUMN snowflake_adopt.progress.bytes_total IS 'bytes of all tables to be copied, as they were when the first row was copied';
+COMMENT ON COLUMN snowflake_adopt.progress.time_left IS 'until all rows are copied, at the rate so far; NULL if no row was copied yet, and in other phases';
+COMMENT ON COLUMN snowflake_adopt.progress.waits_for IS 'what keeps the background worker from working: at this moment, or at its last try';
 COMMENT ON COLUMN snowflake_adopt.progress.error IS 'the last error, if the step that failed has not succeeded since';
-COMMENT ON COLUMN snowflake_adopt.progress.pid IS 'the process ID of the worker';
+COMMENT ON COLUMN snowflake_adopt.progress.pid IS 'the process ID of the background worker';
 GRANT SELECT ON snowflake_adopt.progress TO PUBLIC;

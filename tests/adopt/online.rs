@@ -5,6 +5,7 @@ mod disturbed;
 mod goals;
 mod obstacles;
 mod rights;
+mod watched;
 
 use std::process::Command;
 use std::sync::Arc;
@@ -187,7 +188,7 @@ fn a_migration_goes_on_after_a_crash_a_restart_and_the_end_of_its_worker() {
     client.batch_execute("SELECT pg_terminate_backend(snowflake_adopt.carrier('orders'::regclass))").expect("its end");
     cluster.wait_until("SELECT snowflake_adopt.carrier('orders'::regclass) IS NULL");
     let waits_for = value(&mut client, "SELECT waits_for FROM snowflake_adopt.progress");
-    assert_eq!(waits_for, "a worker: run() or finish() starts one");
+    assert_eq!(waits_for, "a background worker: run() or finish() starts one");
     client.batch_execute("COMMIT PREPARED 'of others'").expect("its end");
     call(&mut client, "run('orders', share => 100)");
     call(&mut client, "finish('orders')");
