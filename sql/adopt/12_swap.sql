@@ -81,6 +81,13 @@ CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place i
         ELSE format('ALTER TABLE %s ADD CONSTRAINT snowflake_adopt_%s NOT NULL %I%s', relation, k.oid, beside, k.suffix) END
     FROM replaced CROSS JOIN LATERAL snowflake_adopt.not_null_of(attrelid, number) k WHERE attnotnull
     UNION ALL
+    -- That of a partition which was attached becomes one with it, and is renamed with it only if they have one name.
+    SELECT 5, format('ALTER TABLE %s RENAME CONSTRAINT %I TO snowflake_adopt_%s', c.conrelid::regclass, c.conname, k.oid)
+    FROM replaced r CROSS JOIN LATERAL snowflake_adopt.not_null_of(r.attrelid, number) k CROSS JOIN LATERAL snowflake_adopt.members(relation) member
+    JOIN pg_attribute o ON o.attrelid = member::oid AND o.attname = r.beside
+    JOIN pg_constraint c ON c.conrelid = o.attrelid AND c.contype = 'n' AND c.conkey = ARRAY[o.attnum] AND c.coninhcount = 0
+    WHERE k.oid IS NOT NULL AND member <> relation
+    UNION ALL
     SELECT 11, format('ALTER TABLE %s RENAME CONSTRAINT snowflake_adopt_%s TO %I', relation, k.oid, conname)
     FROM replaced JOIN pg_constraint k ON conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[number]
     UNION ALL

@@ -73,13 +73,15 @@ fn the_keys_of_partitions_have_their_names_again() {
     call(&mut client, "start('orders')");
     client
         .batch_execute(
-            "CREATE TABLE parts4 PARTITION OF parts FOR VALUES IN (4); CREATE TABLE parts5 PARTITION OF parts2 DEFAULT",
+            "CREATE TABLE parts4 PARTITION OF parts FOR VALUES IN (4); CREATE TABLE parts5 PARTITION OF parts2 DEFAULT;
+             CREATE TABLE parts6 (n integer, p integer NOT NULL, snowflake_adopt_p bigint, CONSTRAINT mine NOT NULL snowflake_adopt_p) PARTITION BY LIST (n);
+             CREATE TABLE parts7 PARTITION OF parts6 DEFAULT; ALTER TABLE parts ATTACH PARTITION parts6 FOR VALUES IN (6)",
         )
         .expect("partitions");
     for step in ["run", "finish"] {
         call(&mut client, &format!("{step}('orders')"));
     }
-    client.batch_execute("DROP TABLE parts4, parts5").expect("no partitions");
+    client.batch_execute("DROP TABLE parts4, parts5, parts6").expect("no partitions");
     assert_eq!(value(&mut client, names), before);
     assert!(!dump(&cluster).contains("snowflake_adopt_"));
     assert_eq!(error(&mut client, "INSERT INTO parts1 (p, n) VALUES (12345678, 1)").code().code(), "23503");
