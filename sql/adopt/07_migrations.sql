@@ -174,7 +174,7 @@ COMMENT ON FUNCTION snowflake_adopt.next(oid, boolean) IS 'not to be called: wha
 CREATE FUNCTION snowflake_adopt.lock_of_others(tables oid[], pids integer[]) RETURNS text
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('a lock on %s, which %s', l.relation::regclass,
-        CASE WHEN gid IS NULL THEN format('pid %s has', l.pid) || coalesce(format(' (%s)', a.state), '') ELSE format('the prepared transaction %L has', gid) END)
+        CASE WHEN gid IS NULL THEN concat('pid ', l.pid, ' has', ' (' || a.state || ')') ELSE format('the prepared transaction %L has', gid) END)
     FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
     -- Each transaction has a lock on its own ID.
     LEFT JOIN (pg_locks own JOIN pg_prepared_xacts ON transaction = own.transactionid)
@@ -190,7 +190,7 @@ COMMENT ON FUNCTION snowflake_adopt.lock_of_others(oid[], integer[]) IS
 CREATE FUNCTION snowflake_adopt.waits_now(waiting integer) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(snowflake_adopt.lock_of_others(ARRAY(SELECT relation FROM pg_locks WHERE pid = waiting AND NOT granted), pids),
-        (SELECT 'the transaction of ' || string_agg(concat('pid ', a.pid, format(' (%s)', a.state)), ', ') FROM pg_stat_activity a WHERE a.pid = ANY (pids)),
+        (SELECT 'the transaction of ' || string_agg(concat('pid ', a.pid, ' (' || a.state || ')'), ', ') FROM pg_stat_activity a WHERE a.pid = ANY (pids)),
         'a prepared transaction')
     FROM (SELECT pg_blocking_pids(waiting)) b(pids) WHERE pids <> '{}'
 $$;

@@ -42,6 +42,31 @@ fn progress_names_the_table_and_the_process_whose_lock_a_migration_waits_for() {
     call(&mut client, "finish('orders')");
 }
 
+/// Whose sessions only superusers see.
+#[test]
+fn progress_names_the_process_also_to_a_role_that_may_not_know_what_it_does() {
+    let (cluster, mut client) = server();
+    client.batch_execute("CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app").expect("a role");
+    let mut app = cluster.config().user("app").connect(NoTls).expect("a session");
+    app.batch_execute("CREATE TABLE t (id serial PRIMARY KEY)").expect("a table");
+    client.batch_execute("BEGIN; SELECT FROM t").expect("a lock");
+    let mut caller = cluster.config().user("app").connect(NoTls).expect("a session");
+    let start = thread::spawn(move || call(&mut caller, "start('t')"));
+    let waits_for = "SELECT max(waits_for) FROM snowflake_adopt.progress";
+    let pid = value(&mut client, "SELECT pg_backend_pid()");
+    let names = format!("a lock on public.t, which pid {pid} has");
+    loop {
+        let waits_for = value(&mut app, waits_for);
+        if waits_for.starts_with(&names) {
+            let state = waits_for.trim_start_matches(&names);
+            assert!(["", " (idle in transaction)"].contains(&state), "{waits_for}");
+            break;
+        }
+    }
+    client.batch_execute("COMMIT").expect("no lock");
+    start.join().expect("no error");
+}
+
 #[test]
 fn the_time_left_is_that_of_all_tables_and_unknown_but_for_rows() {
     let (cluster, mut client) = server();
