@@ -101,11 +101,12 @@ BEGIN
             WHEN NOT EXISTS (SELECT FROM pg_amproc JOIN pg_opclass c ON amprocfamily = opcfamily
                 WHERE c.oid = partclass[0] AND amproclefttype = opcintype AND amprocrighttype = opcintype AND amprocnum = 2 AND amproc = 'hashint8extended'::regproc)
             THEN 'Its partition key is not a bigint or snowflake.'
-            WHEN remainder IS NOT NULL AND EXISTS (SELECT FROM pg_partition_ancestors(parent) JOIN pg_partitioned_table above ON above.partrelid = relid
-                JOIN pg_attribute a ON a.attrelid = relid AND a.attnum = above.partattrs[0]
+            -- The columns of its key, also those in expressions, depend on the table.
+            WHEN EXISTS (SELECT FROM pg_partition_ancestors(parent) JOIN pg_depend ON objid = relid AND refobjid = relid
+                JOIN pg_attribute a ON a.attrelid = relid AND a.attnum = objsubid
                 JOIN pg_attribute own ON own.attrelid = parent AND own.attnum = p.partattrs[0] AND own.attname = a.attname
-                WHERE relid <> parent AND above.partstrat = 'h' AND above.partnatts = 1)
-            THEN 'A table above its parent is partitioned by the same column.' END
+                WHERE relid <> parent AND classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'i')
+            THEN 'A table above is partitioned by the same column.' END
         INTO why FROM pg_partitioned_table p WHERE p.partrelid = parent;
     IF NOT FOUND OR why IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('which IDs fall into %s is not known', coalesce(name, target::oid::text)),

@@ -337,6 +337,9 @@ fn calls() -> Vec<String> {
         "nextval_for(0)",
         "nextval_for('texts_0')",
         "nextval_for('expressions_0')",
+        "nextval_for('year_0')",
+        "nextval_for('year', 1)",
+        "shard_of(snowflake_nextval_for('tenant_0'), 2)",
         "nextval_for('\"a b\".plain')",
         "nextval_for('\"a b\".two_0')",
         "nextval_for('\"a b\".\"Ids\"')",
@@ -361,6 +364,10 @@ fn every_call_gives_the_same_in_both_editions() {
     let mut hosted = hosted.connect();
     let calls = calls();
     let tables = "CREATE TABLE texts (t text) PARTITION BY HASH (t); CREATE TABLE texts_0 PARTITION OF texts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+        CREATE TABLE years (id bigint) PARTITION BY RANGE ((id >> 3)); CREATE TABLE year PARTITION OF years DEFAULT PARTITION BY HASH (id);
+        CREATE TABLE year_0 PARTITION OF year FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+        CREATE TABLE tenants (id bigint, n integer) PARTITION BY LIST (n); CREATE TABLE tenant PARTITION OF tenants DEFAULT PARTITION BY HASH (id);
+        CREATE TABLE tenant_0 PARTITION OF tenant FOR VALUES WITH (MODULUS 2, REMAINDER 0);
         CREATE TABLE expressions (id bigint) PARTITION BY HASH ((id >> 3)); CREATE TABLE expressions_0 PARTITION OF expressions FOR VALUES WITH (MODULUS 2, REMAINDER 0);
         CREATE SCHEMA \"a b\"; GRANT USAGE ON SCHEMA \"a b\" TO PUBLIC; SET search_path = \"a b\", public; CREATE TABLE plain (id bigint);
         CREATE TABLE two (a bigint, b bigint) PARTITION BY HASH (a, b); CREATE TABLE two_0 PARTITION OF two FOR VALUES WITH (MODULUS 2, REMAINDER 0);

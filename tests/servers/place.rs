@@ -275,9 +275,15 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
              CREATE TABLE twice (id bigint) PARTITION BY HASH (id);
              CREATE TABLE twice_0 PARTITION OF twice FOR VALUES WITH (MODULUS 2, REMAINDER 0) PARTITION BY HASH (id);
              CREATE TABLE twice_0_0 PARTITION OF twice_0 FOR VALUES WITH (MODULUS 3, REMAINDER 0);
-             CREATE TABLE spans (id bigint) PARTITION BY RANGE (id);
-             CREATE TABLE span PARTITION OF spans FOR VALUES FROM (0) TO (MAXVALUE) PARTITION BY HASH (id);
-             CREATE TABLE span_1 PARTITION OF span FOR VALUES WITH (MODULUS 3, REMAINDER 1)",
+             CREATE TABLE spans (id bigint, tenant integer) PARTITION BY RANGE (tenant, id);
+             CREATE TABLE span PARTITION OF spans FOR VALUES FROM (0, 0) TO (9, 9) PARTITION BY HASH (id);
+             CREATE TABLE span_1 PARTITION OF span FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+             CREATE TABLE years (id bigint) PARTITION BY RANGE (snowflake_timestamp(id, 'flat'));
+             CREATE TABLE year PARTITION OF years FOR VALUES FROM ('2025-01-01') TO ('2026-01-01') PARTITION BY HASH (id);
+             CREATE TABLE year_1 PARTITION OF year FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+             CREATE TABLE tenants (id bigint, tenant integer) PARTITION BY LIST (tenant);
+             CREATE TABLE tenant PARTITION OF tenants FOR VALUES IN (5) PARTITION BY HASH (id);
+             CREATE TABLE tenant_1 PARTITION OF tenant FOR VALUES WITH (MODULUS 3, REMAINDER 1)",
         )
         .expect("a table");
     let mut clerk = cluster.connect();
@@ -291,6 +297,9 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
         ("snowflake_nextval_for('expressions_0')", "42809", "which IDs fall into public.expressions_0 is not known"),
         ("snowflake_nextval_for('expressions', 1)", "42809", "which IDs fall into public.expressions is not known"),
         ("snowflake_nextval_for('twice_0_0')", "42809", "which IDs fall into public.twice_0_0 is not known"),
+        ("snowflake_nextval_for('span_1')", "42809", "which IDs fall into public.span_1 is not known"),
+        ("snowflake_nextval_for('span', 1)", "42809", "which IDs fall into public.span is not known"),
+        ("snowflake_nextval_for('year_1')", "42809", "which IDs fall into public.year_1 is not known"),
         ("snowflake_nextval_for(0)", "42809", "which IDs fall into 0 is not known"),
         ("snowflake_nextval_for_hash(0, 0)", "22023", "modulus must be greater than 0"),
         ("snowflake_nextval_for_hash(8, 8)", "22023", "remainder must be between 0 and 7"),
@@ -307,7 +316,7 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
     }
     assert_eq!(value(&mut clerk, "SELECT snowflake_nextval_for('orders_3') > 0"), "t");
     client
-        .batch_execute("INSERT INTO span_1 SELECT snowflake_nextval_for('span_1') FROM generate_series(1, 20)")
+        .batch_execute("INSERT INTO tenant_1 SELECT snowflake_nextval_for('tenant_1'), 5 FROM generate_series(1, 20)")
         .expect("rows");
 }
 

@@ -5,7 +5,7 @@
 
 use super::citus::{Distribution, Shards, distribution};
 use super::field::Field;
-use crate::postgres::catalog::{CachedRow, c_string, name_of_table};
+use crate::postgres::catalog::{CachedRow, name_of_table};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable};
 use pgrx::pg_sys::Oid;
@@ -108,12 +108,15 @@ fn read(table: Oid) -> Target {
     // SAFETY: takes any relation, and gives a list of OIDs: none if it was detached since its bound was read, where
     // get_partition_parent() has an internal error.
     let parents = unsafe { pgrx::PgList::<Oid>::from_pg(pg_sys::get_partition_ancestors(table)) };
+    let must_be_free = |partitioned, above: usize| {
+        // mutant: place-above
+        if parents.iter_oid().skip(above).any(|above| shares_a_key(above, partitioned)) {
+            refuse(table, "A table above is partitioned by the same column.");
+        }
+    };
     if let (Some((modulus, remainder)), Some(parent)) = (bound(table), parents.get_oid(0)) {
         let hasher = hasher(parent, table);
-        // There, IDs need another remainder, too.
-        if parents.iter_oid().skip(1).any(|above| share_a_key(above, parent)) {
-            refuse(table, "A table above its parent is partitioned by the same column.");
-        }
+        must_be_free(parent, 1);
         return Target::Partition { hasher, modulus, remainder };
     }
     match distribution(table) {
@@ -124,6 +127,7 @@ fn read(table: Oid) -> Target {
         None => {}
     }
     let hasher = hasher(table, table);
+    must_be_free(table, 0);
     // SAFETY: takes any relation, and no lock.
     let partitions = unsafe { pgrx::PgList::<Oid>::from_pg(pg_sys::find_inheritance_children(table, 0)) };
     let modulus = partitions.iter_oid().filter_map(bound).map(|(modulus, _)| modulus).max();
@@ -164,14 +168,37 @@ fn hash_key(table: Oid) -> Option<HashKey> {
     }
 }
 
-/// Whether two tables are partitioned by hash of columns with one name.
-fn share_a_key(one: Oid, other: Oid) -> bool {
-    let name = |table| {
-        let key = hash_key(table)?;
-        // SAFETY: the table has this column.
-        Some(c_string(unsafe { pg_sys::get_attname(table, key.column, false) }))
-    };
-    name(one).is_some_and(|column| name(other) == Some(column))
+/// Whether a table above is partitioned, in any way, by the column by whose hash this one is: IDs must fall there, too.
+fn shares_a_key(above: Oid, partitioned: Oid) -> bool {
+    // SAFETY: the table has this column. The number of one that does not exist is 0, as that of an expression.
+    let column = hash_key(partitioned).map_or(0, |key| unsafe {
+        pg_sys::get_attnum(above, pg_sys::get_attname(partitioned, key.column, false))
+    });
+    column != 0 && columns_of_key(above).contains(&column)
+}
+
+/// The columns in a table's partition key, also those in its expressions.
+fn columns_of_key(table: Oid) -> Vec<i16> {
+    // SAFETY: as above; the expressions are NULL, or the text of a list of nodes, in which the table is number 1.
+    unsafe {
+        let Some(row) = CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, table) else { return Vec::new() };
+        let numbers = row.column(pg_sys::Anum_pg_partitioned_table_partattrs).map(|numbers| {
+            let numbers = numbers.cast_mut_ptr::<pg_sys::int2vector>();
+            (*numbers).values.as_slice(usize::try_from((*numbers).dim1).unwrap_or(0)).to_vec()
+        });
+        let mut columns = numbers.unwrap_or_default();
+        if let Some(text) = row.column(pg_sys::Anum_pg_partitioned_table_partexprs) {
+            let expressions = pg_sys::stringToNode(pg_sys::text_to_cstring(text.cast_mut_ptr()));
+            let mut named = std::ptr::null_mut();
+            pg_sys::pull_varattnos(expressions.cast(), 1, &raw mut named);
+            let next = |&last: &i32| Some(pg_sys::bms_next_member(named, last)).filter(|&member| member >= 0);
+            let members = std::iter::successors(Some(-1), next).skip(1);
+            columns.extend(
+                members.filter_map(|member| i16::try_from(member + pg_sys::FirstLowInvalidHeapAttributeNumber).ok()),
+            );
+        }
+        columns
+    }
 }
 
 /// How a table is partitioned by hash; an ERROR if it is not, or not by a single `bigint`.
