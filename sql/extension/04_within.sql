@@ -43,3 +43,13 @@ CREATE FUNCTION snowflake_last_id(at timestamptz, inclusive boolean, layout text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_last_id_wrapper';
 COMMENT ON FUNCTION snowflake_last_id(timestamptz, boolean, text) IS
     'greatest ID of this layout whose time is at (if inclusive) or earlier; NULL if there is none';
+
+-- PostgreSQL's casts refuse what its operators compare.
+CREATE FUNCTION snowflake_instant(at timestamp) RETURNS timestamptz
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_instant_wrapper';
+COMMENT ON FUNCTION snowflake_instant(timestamp) IS
+    'timestamp in the time zone of the session; -infinity or infinity where no timestamptz can be it';
+
+CREATE FUNCTION snowflake_midnight(at date) RETURNS timestamp
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_midnight_wrapper';
+COMMENT ON FUNCTION snowflake_midnight(date) IS 'beginning of a date; infinity where no timestamp can be it';

@@ -8,6 +8,10 @@ use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::id::layout::{DecodeOnly, Layout, TimeError};
 
+/// The first and the last finite timestamp (`MIN_TIMESTAMP` and `END_TIMESTAMP` of datatype/timestamp.h).
+const FIRST_US: i64 = -211_813_488_000_000_000;
+const LAST_US: i64 = 9_223_371_331_200_000_000 - 1;
+
 /// The lowest ID of the tick of a time. `-infinity` is below every ID, and `infinity` is above.
 #[pg_extern(sql = false)]
 fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
@@ -82,6 +86,33 @@ fn first_id(at: TimestampWithTimeZone, inclusive: bool, layout: &Layout) -> Opti
     let id = tick * i128::from(layout.min_id(1));
     let is_within = id <= i128::from(layout.max_id());
     i64::try_from(id.max(i64::MIN.into())).ok().filter(|_| is_within)
+}
+
+/// A timestamp in the session's time zone, as PostgreSQL's operators compare it with a timestamptz: one that none can be is
+/// before or after all.
+#[pg_extern(sql = false)]
+fn snowflake_instant(at: Timestamp) -> TimestampWithTimeZone {
+    let raw = pg_sys::Timestamp::from(at);
+    // SAFETY: takes any two times.
+    let compared_with = |bound| unsafe { pg_sys::timestamp_cmp_timestamptz_internal(raw, bound) };
+    if compared_with(LAST_US) > 0 {
+        TimestampWithTimeZone::positive_infinity()
+    } else if compared_with(FIRST_US) < 0 {
+        TimestampWithTimeZone::negative_infinity()
+    } else {
+        at.into()
+    }
+}
+
+/// The beginning of a date, as PostgreSQL's operators compare it with a timestamp.
+#[pg_extern(sql = false)]
+fn snowflake_midnight(at: Date) -> Timestamp {
+    const DAY_US: i64 = 86_400_000_000;
+    if at.is_neg_infinity() {
+        return Timestamp::negative_infinity();
+    }
+    let midnight = i64::from(at.to_pg_epoch_days()).saturating_mul(DAY_US);
+    if midnight > LAST_US { Timestamp::positive_infinity() } else { Timestamp::saturating_from_raw(midnight) }
 }
 
 /// SQL for the time of the IDs in a column, as a format for the name of the column. The planner's hook knows this form.

@@ -1,18 +1,30 @@
 //! PostgreSQL's nodes: lists and types, walks through queries and expressions, and what it asks of support functions.
 
+use pgrx::Internal;
 use pgrx::pg_sys::{self, FuncExpr, List, Node, NodeTag, PlannerInfo, Query, SupportRequestSimplify};
-use pgrx::{Internal, PgList};
 use std::ffi::{CStr, c_int, c_void};
 
-/// The nodes of a list.
+/// The nodes of a list, which must not become shorter meanwhile.
 ///
 /// # Safety
 ///
 /// A list of nodes, or null.
 pub unsafe fn nodes(list: *mut List) -> impl Iterator<Item = *mut Node> {
     // SAFETY: as the caller's.
-    let nodes: Vec<_> = unsafe { PgList::<Node>::from_pg(list) }.iter_ptr().collect();
-    nodes.into_iter()
+    unsafe { cells(list).map(|cell| *cell) }
+}
+
+/// The places of the nodes of a list, in which others can be put.
+///
+/// # Safety
+///
+/// As above.
+pub unsafe fn cells(list: *mut List) -> impl Iterator<Item = *mut *mut Node> {
+    // SAFETY: as the caller's: a list has as many cells as it says, each a pointer.
+    unsafe {
+        let length = if list.is_null() { 0 } else { usize::try_from((*list).length).unwrap_or(0) };
+        (0..length).map(move |n| (&raw mut (*(*list).elements.add(n)).ptr_value).cast())
+    }
 }
 
 /// The strings of a list.

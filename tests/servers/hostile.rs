@@ -124,6 +124,8 @@ const CALLS: &[&str] = &[
     "snowflake_within(id, '2026-01-01Z'::timestamptz) FROM rows",
     "snowflake_first_id('2026-01-01Z'::timestamptz, true, 'flat'::text)",
     "snowflake_last_id('2026-01-01Z'::timestamptz, true, 'flat'::text)",
+    "snowflake_instant('2026-01-01'::timestamp)",
+    "snowflake_midnight('2026-01-01'::date)",
     "snowflake_time_expression('id'::name)",
     "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz) FROM rows",
     "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz, 'twitter'::text) FROM rows",

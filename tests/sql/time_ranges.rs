@@ -1,5 +1,6 @@
 //! A condition on the time of an ID is planned as a range of IDs, and chooses the same rows.
 
+mod extremes;
 mod random;
 
 use testbed::postgres::Client;

@@ -171,9 +171,8 @@ fn hash_key(table: Oid) -> Option<HashKey> {
 /// Whether a table above is partitioned, in any way, by the column by whose hash this one is: IDs must fall there, too.
 fn shares_a_key(above: Oid, partitioned: Oid) -> bool {
     // SAFETY: the table has this column. The number of one that does not exist is 0, as that of an expression.
-    let column = hash_key(partitioned).map_or(0, |key| unsafe {
-        pg_sys::get_attnum(above, pg_sys::get_attname(partitioned, key.column, false))
-    });
+    let column = hash_key(partitioned)
+        .map_or(0, |key| unsafe { pg_sys::get_attnum(above, pg_sys::get_attname(partitioned, key.column, false)) });
     column != 0 && columns_of_key(above).contains(&column)
 }
 

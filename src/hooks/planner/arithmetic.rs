@@ -1,7 +1,8 @@
 //! The time of an ID in PostgreSQL's own functions, which is all that a virtual column may call:
 //! `to_timestamp(((id >> 22) + 1288834974657) / 1000.0)`, and with a unit of 10 ms
 //! `to_timestamp(((id >> 16) * 10 + 1409529600000) / 1000.0)`. The division may be one of `numeric` or of `double
-//! precision`: until the year 2242, `to_timestamp()` gives the same microsecond. A column of type `timestamp` has it `AT
+//! precision`: until the year 2242, `to_timestamp()` gives the same microsecond, and layouts that last longer have no
+//! ranges. A column of type `timestamp` has it `AT
 //! TIME ZONE 'UTC'`, and one of milliseconds or finer, such as `timestamp(3)`, a conversion that changes nothing.
 
 use super::id::{TimeOf, call, column, text};
@@ -76,9 +77,17 @@ fn number_node(of_type: Oid, length: i32, value: impl IntoDatum) -> Option<*mut 
     Some(unsafe { pg_sys::makeConst(of_type, -1, Oid::INVALID, length, value, false, true) }.cast())
 }
 
+/// 2242-03-16, from which on microseconds are lost in a number of seconds of this type, in milliseconds.
+const EXACT_UNTIL: u128 = (1 << 33) * 1000;
+
 /// A layout of 63 bits in which the time is above these bits: the one in force, if that is one.
 fn layout(shift: u32, unit: i64, epoch: i64) -> Option<String> {
     let (unit, epoch) = (u64::try_from(unit).ok()?, u64::try_from(epoch).ok()?);
+    let time = 63_u32.checked_sub(shift).filter(|&bits| bits > 0)?;
+    // mutant: range-exact
+    if (u128::from(unit) << time) + u128::from(epoch) > EXACT_UNTIL {
+        return None;
+    }
     let is_it = |known: &Layout| {
         known.max_id() == i64::MAX.cast_unsigned()
             && (known.min_id(1).trailing_zeros(), known.tick_ms(), known.epoch()) == (shift, unit, epoch)
@@ -86,7 +95,6 @@ fn layout(shift: u32, unit: i64, epoch: i64) -> Option<String> {
     if gucs::layout().is_ok_and(|layout| is_it(&layout)) {
         return gucs::layout_text().into_string().ok();
     }
-    let time = 63_u32.checked_sub(shift).filter(|&bits| bits > 0)?;
     let sequence = shift.min(20);
     let fields = [('t', time), ('w', shift - sequence), ('s', sequence)];
     let fields: Vec<_> =

@@ -8,7 +8,7 @@
 use super::functions::ours;
 use super::id::{DATETIME, TimeOf, as_bigint, call, text};
 use super::time_of::time_of;
-use crate::hooks::tree::{cast, expression_tree_walker, nodes};
+use crate::hooks::tree::{cast, cells, expression_tree_walker, nodes};
 use pgrx::pg_sys::{
     self, BOOLOID, BoolExprType, DATEOID, INT8OID, Node, NodeTag, Oid, OpExpr, Query, RowCompareExpr, TIMESTAMPOID,
     TIMESTAMPTZOID, TargetEntry,
@@ -61,9 +61,7 @@ unsafe fn condition(node: *mut Node, planned: Planned) -> *mut Node {
             // Not below NOT, where FALSE and NULL are not the same.
             // mutant: range-not
             if (*both).boolop != BoolExprType::NOT_EXPR {
-                let mut parts = PgList::<Node>::new();
-                nodes((*both).args).for_each(|part| parts.push(condition(part, planned)));
-                (*both).args = parts.into_pg();
+                cells((*both).args).for_each(|part| *part = condition(*part, planned));
                 return node;
             }
             let comparison = nodes((*both).args).next().and_then(|not| cast::<OpExpr>(not, NodeTag::T_OpExpr));
@@ -84,8 +82,8 @@ unsafe fn condition(node: *mut Node, planned: Planned) -> *mut Node {
 unsafe fn range(comparison: *mut OpExpr, operator: Oid, planned: Planned) -> Option<*mut Node> {
     // SAFETY: the arguments of an operator are a list of expressions.
     unsafe {
-        let arguments = PgList::<Node>::from_pg((*comparison).args);
-        let (left, right) = arguments.get_ptr(0).zip(arguments.get_ptr(1))?;
+        let mut arguments = nodes((*comparison).args);
+        let (left, right) = arguments.next().zip(arguments.next())?;
         let (id, strategy, time) = compared(operator, left, right, planned)?;
         match strategy {
             1 => bound(planned, id, End::Last, time, false),
@@ -135,16 +133,14 @@ unsafe fn compared(
 ) -> Option<(TimeOf, c_int, *mut Node)> {
     // SAFETY: expressions of the query, compared by this operator.
     unsafe {
-        if !is_time(left) && !is_time(right) {
-            return None;
-        }
-        let strategy = pg_sys::get_op_opfamily_strategy(operator, DATETIME);
-        if strategy == 0 {
-            return None;
-        }
-        let of_left = time_of(left, planned.query).map(|id| (id, strategy, right));
-        let (id, strategy, time) =
-            of_left.or_else(|| time_of(right, planned.query).map(|id| (id, 6 - strategy, left)))?;
+        let of_time = |side| if is_time(side) { time_of(side, planned.query) } else { None };
+        let of_left = of_time(left).map(|id| (id, right));
+        let (id, time) = of_left.or_else(|| of_time(right).map(|id| (id, left)))?;
+        let strategy = match pg_sys::get_op_opfamily_strategy(operator, DATETIME) {
+            0 => return None,
+            strategy if time == right => strategy,
+            strategy => 6 - strategy,
+        };
         // mutant: range-volatile
         if pg_sys::contain_volatile_functions(time) {
             return None;
@@ -185,17 +181,20 @@ unsafe fn is_time(node: *mut Node) -> bool {
 /// A time of another type as the operators between the types take it. A `timestamp` in UTC is compared with others of its
 /// type, and with dates.
 unsafe fn with_time_zone(time: *mut Node, in_utc: bool) -> Option<*mut Node> {
-    let converted = |function: u32, returns, arguments| Some(call(Oid::from(function), returns, arguments));
     // SAFETY: an expression.
     match (unsafe { pg_sys::exprType(time) }, in_utc) {
         (TIMESTAMPTZOID, false) => Some(time),
-        (TIMESTAMPOID, false) => converted(pg_sys::F_TIMESTAMPTZ_TIMESTAMP, TIMESTAMPTZOID, vec![time]),
-        (DATEOID, false) => converted(pg_sys::F_TIMESTAMPTZ_DATE, TIMESTAMPTZOID, vec![time]),
-        (TIMESTAMPOID, true) => converted(pg_sys::F_TIMEZONE_TEXT_TIMESTAMP, TIMESTAMPTZOID, vec![text("UTC")?, time]),
-        (DATEOID, true) => {
-            let time = converted(pg_sys::F_TIMESTAMP_DATE, TIMESTAMPOID, vec![time])?;
+        // Not PostgreSQL's casts, which refuse what its operators compare: a date of the year 300000.
+        // mutant: range-cast
+        (TIMESTAMPOID, false) => Some(call(ours(c"snowflake_instant", 1)?, TIMESTAMPTZOID, vec![time])),
+        (TIMESTAMPOID, true) => {
+            let in_utc = Oid::from(pg_sys::F_TIMEZONE_TEXT_TIMESTAMP);
+            Some(call(in_utc, TIMESTAMPTZOID, vec![text("UTC")?, time]))
+        }
+        (DATEOID, _) => {
+            let midnight = call(ours(c"snowflake_midnight", 1)?, TIMESTAMPOID, vec![time]);
             // SAFETY: an expression.
-            unsafe { with_time_zone(time, in_utc) }
+            unsafe { with_time_zone(midnight, in_utc) }
         }
         _ => None,
     }
@@ -255,6 +254,8 @@ unsafe fn sub_query(expression: *mut Node) -> *mut Node {
         query.commandType = pg_sys::CmdType::CMD_SELECT;
         query.canSetTag = true;
         query.targetList = targets.into_pg();
+        // mutant: range-sub-query
+        query.hasSubLinks = pg_sys::contain_subplans(expression);
         query.jointree = PgBox::<pg_sys::FromExpr>::alloc_node(NodeTag::T_FromExpr).into_pg();
         let mut link = PgBox::<pg_sys::SubLink>::alloc_node(NodeTag::T_SubLink);
         link.subLinkType = pg_sys::SubLinkType::EXPR_SUBLINK;

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use testbed::postgres::{Client, SimpleQueryMessage};
-use testbed::{Cluster, postgresql, test};
+use testbed::{Cluster, need_extension, postgresql, test};
 
 /// Queries for each seed.
 const QUERIES: usize = 1500;
@@ -24,7 +24,15 @@ fn random_queries_give_the_same_rows_as_without_ranges() {
     let mut random = Rng::with_seed(seed);
     let cluster = Cluster::builder().worker(7).start();
     let mut client = cluster.connect();
-    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    need_extension("postgres_fdw");
+    client
+        .batch_execute(&format!(
+            "CREATE EXTENSION snowflake_pg; CREATE EXTENSION postgres_fdw;
+             CREATE SERVER same FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '{}', dbname 'postgres');
+             CREATE USER MAPPING FOR CURRENT_USER SERVER same OPTIONS (user 'postgres')",
+            cluster.host().display()
+        ))
+        .expect("the extensions");
     let ids = make_tables(&mut client, &mut random);
     let mut ranges = 0;
     for _ in 0..QUERIES {
@@ -45,6 +53,9 @@ fn random_queries_give_the_same_rows_as_without_ranges() {
     assert!(ranges > QUERIES / 5, "{ranges}");
 }
 
+/// An ID of 2026, or near it, in some layouts.
+const MIDDLE: i64 = 2_006_515_713_438_646_272;
+
 /// Makes a table for each layout, with IDs at the ends of ticks, and returns how many IDs there are.
 fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
     let mut count = 0;
@@ -53,18 +64,27 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
         let of_type = if n % 2 == 0 { "timestamptz" } else { "timestamp" };
         client
             .batch_execute(&format!(
-                "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, n integer);
+                "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, day date, n integer);
                  SELECT snowflake_add_time('t{n}', 'created_at', stored => {stored}, layout => '{layout}', of_type => '{of_type}');
                  CREATE TABLE s{n} (id snowflake, created_at {of_type}, n integer); CREATE INDEX ON s{n} (id);
+                 CREATE FOREIGN TABLE f{n} (id bigint, other timestamptz, day date, n integer, created_at {of_type})
+                    SERVER same OPTIONS (table_name 't{n}');
+                 CREATE TABLE p{n} (LIKE t{n}) PARTITION BY RANGE (id);
+                 CREATE TABLE p{n}_0 PARTITION OF p{n} FOR VALUES FROM (MINVALUE) TO ({MIDDLE}) PARTITION BY LIST (n);
+                 CREATE TABLE p{n}_0_0 PARTITION OF p{n}_0 DEFAULT;
+                 CREATE TABLE p{n}_1 PARTITION OF p{n} FOR VALUES FROM ({MIDDLE}) TO (MAXVALUE) PARTITION BY LIST (n);
+                 CREATE TABLE r{n} (LIKE t{n});
+                 CREATE FOREIGN TABLE p{n}_1_0 PARTITION OF p{n}_1 DEFAULT SERVER same OPTIONS (table_name 'r{n}');
                  CREATE VIEW v{n} AS SELECT *, snowflake_timestamp(id, '{layout}') AS at FROM t{n}"
             ))
             .expect("tables");
         for _ in 0..60 {
             let at = time(random, "timestamptz");
-            let (end, other) = (if random.bool() { 1 } else { 0 }, time(random, "timestamptz"));
+            let end = if random.bool() { 1 } else { 0 };
+            let (other, day) = (time(random, "timestamptz"), time(random, "date"));
             client
                 .batch_execute(&format!(
-                    "INSERT INTO t{n} (id, other, n) SELECT greatest(id, {end}) - {end}, {other}, {count} FROM snowflake_first_id({at}, true, '{layout}') AS id
+                    "INSERT INTO t{n} (id, other, day, n) SELECT greatest(id, {end}) - {end}, {other}, {day}, {count} FROM snowflake_first_id({at}, true, '{layout}') AS id
                         WHERE id >= {end} ON CONFLICT DO NOTHING"
                 ))
                 .expect("a row");
@@ -74,7 +94,10 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
             .batch_execute(&format!(
                 "INSERT INTO t{n} (id, other, n) VALUES (0, now(), -1), ((SELECT snowflake_last_id('infinity', true, '{layout}')), NULL, -2)
                     ON CONFLICT DO NOTHING;
-                 INSERT INTO s{n} SELECT id, created_at, n FROM t{n} UNION ALL SELECT NULL, NULL, n FROM t{n} WHERE n % 5 = 0; ANALYZE t{n}, s{n}"
+                 INSERT INTO s{n} SELECT id, created_at, n FROM t{n} UNION ALL SELECT NULL, NULL, n FROM t{n} WHERE n % 5 = 0;
+                 INSERT INTO p{n} SELECT id, other, day, n, created_at FROM t{n} WHERE id < {MIDDLE};
+                 INSERT INTO r{n} SELECT id, other, day, n, created_at FROM t{n} WHERE id >= {MIDDLE};
+                 ANALYZE t{n}, s{n}"
             ))
             .expect("rows");
     }
@@ -97,7 +120,13 @@ fn rows(client: &mut Client, query: &str) -> Vec<String> {
 
 /// A time of this type near others, near the ends of ticks, or far away.
 fn time(random: &mut Rng, of_type: &str) -> String {
-    let text = match random.u8(0..12) {
+    let text = match random.u8(0..15) {
+        // No timestamptz, in some zones.
+        12 if of_type != "timestamptz" => {
+            ["294276-12-31 23:59:59", "999999-12-31"][usize::from(of_type == "date")].to_owned()
+        }
+        13 if of_type != "timestamptz" => "4714-11-24 00:00:01 BC".to_owned(),
+        14 if of_type == "timestamp" => "294276-12-31 05:00".to_owned(),
         0 => "infinity".to_owned(),
         1 => "-infinity".to_owned(),
         2 => "1969-07-20 20:17:40.000001".to_owned(),
@@ -112,8 +141,11 @@ fn time(random: &mut Rng, of_type: &str) -> String {
 
 /// What a time is compared with; `row` has a column of times.
 fn compared(random: &mut Rng, row: &str) -> String {
-    match random.u8(0..10) {
+    match random.u8(0..13) {
         0 => format!("{row}.other"),
+        10 => format!("{row}.day"),
+        11 => format!("(SELECT max(other) FROM t1 WHERE n < {row}.n)"),
+        12 => "(SELECT now() - interval '1 day' * 100)".to_owned(),
         1 => "now() - interval '1 day' * 100".to_owned(),
         2 => "NULL::timestamptz".to_owned(),
         3 => format!("(SELECT max(other) FROM t0 WHERE n < {})", random.u32(0..30)),
@@ -153,6 +185,7 @@ fn query(random: &mut Rng) -> String {
         1 => "t.created_at".to_owned(),
         _ => format!("snowflake_timestamp(t.id, '{layout}')"),
     };
+    let table = ["t", "t", "f", "p"][random.usize(..4)];
     let direction = if random.bool() { "" } else { "DESC" };
     match random.u8(0..10) {
         0 => format!("SELECT * FROM t{n} t LEFT JOIN v{n} v ON {} AND v.n = t.n", condition(random, "v.at", "v")),
@@ -161,7 +194,7 @@ fn query(random: &mut Rng) -> String {
         }
         2 => format!("SELECT * FROM t{n} t FULL JOIN v{n} v ON t.n = v.n + 1 WHERE {}", condition(random, "v.at", "t")),
         3 => format!(
-            "SELECT * FROM t{n} t WHERE EXISTS (SELECT FROM t0 o WHERE o.n = t.n AND {})",
+            "SELECT * FROM t{n} t WHERE EXISTS (SELECT FROM {table}0 o WHERE o.n = t.n AND {})",
             condition(random, &time, "o")
         ),
         4 => format!("WITH v AS (SELECT * FROM v{n}) SELECT * FROM v WHERE {}", condition(random, "v.at", "v")),
@@ -169,17 +202,17 @@ fn query(random: &mut Rng) -> String {
             "SELECT * FROM (SELECT v.*, count(*) OVER (ORDER BY n) FROM v{n} v) v WHERE {}",
             condition(random, "v.at", "v")
         ),
-        6 => format!("DELETE FROM t{n} t WHERE {} RETURNING *", condition(random, &time, "t")),
+        6 => format!("DELETE FROM {table}{n} t WHERE {} RETURNING *", condition(random, &time, "t")),
         7 => format!("SELECT {time} FROM s{n} t ORDER BY {time} {direction} LIMIT {}", random.u32(1..50)),
         8 if random.bool() => format!(
-            "SELECT count(*), max({time}), min({time}) FILTER (WHERE n > 5) FROM t{n} t WHERE {} GROUP BY n % {}",
+            "SELECT count(*), max({time}), min({time}) FILTER (WHERE n > 5) FROM {table}{n} t WHERE {} GROUP BY n % {}",
             condition(random, &time, "t"),
             random.u32(1..4)
         ),
         8 => format!(
-            "SELECT * FROM s{n} t, LATERAL (SELECT max(other) AS other, max(n) AS n FROM t{n}) o WHERE {}",
+            "SELECT * FROM s{n} t, LATERAL (SELECT max(other) AS other, max(day) AS day, max(n) AS n FROM t{n}) o WHERE {}",
             condition(random, &time, "o")
         ),
-        _ => format!("SELECT * FROM t{n} t WHERE {}", condition(random, &time, "t")),
+        _ => format!("SELECT * FROM {table}{n} t WHERE {}", condition(random, &time, "t")),
     }
 }
