@@ -4,7 +4,7 @@ mod arithmetic;
 mod functions;
 mod id;
 mod layout_constant;
-mod time_index;
+mod tables;
 mod time_of;
 mod time_order;
 mod time_range;
@@ -84,6 +84,8 @@ unsafe extern "C-unwind" fn change(node: *mut Node, parameters: *mut c_void) -> 
                     layout_constant::name_layout(call);
                 }
             }
+            // Most of all nodes, and they have no parts.
+            NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param => return false,
             _ => {}
         }
         expression_tree_walker(node, change, parameters)

@@ -1,6 +1,7 @@
 //! A condition on the time of an ID is planned as a range of IDs, and chooses the same rows.
 
 mod extremes;
+mod foreign;
 mod random;
 
 use testbed::postgres::Client;

@@ -3,11 +3,11 @@
 use super::arithmetic;
 use super::functions::{Function, which};
 use super::id::{TimeOf, layout_of};
-use super::time_index::has_index_by_time;
+use super::tables::{family, is_other, set_other};
 use crate::hooks::tree::{cast, nodes};
 use crate::postgres::catalog::relation_kind;
 use pgrx::PgList;
-use pgrx::pg_sys::{self, FieldSelect, FuncExpr, Node, NodeTag, Query, RTEKind, RangeTblEntry, TargetEntry, Var};
+use pgrx::pg_sys::{self, FieldSelect, FuncExpr, Node, NodeTag, Oid, Query, RTEKind, RangeTblEntry, TargetEntry, Var};
 use snowflake_core::id::layout::Layout;
 use std::ffi::CStr;
 
@@ -21,22 +21,26 @@ pub unsafe fn time_of(node: *mut Node, query: *mut Query) -> Option<TimeOf> {
     unsafe {
         if let Some(time) = computed(node) {
             let table = entry_of(time.id, query).filter(|&entry| (*entry).rtekind == RTEKind::RTE_RELATION);
-            let is_indexed = table.is_some_and(|table| has_index_by_time(table, None));
-            let is_foreign = table.is_some_and(|table| is_foreign(table));
+            let Some(table) = table else { return Some(time) };
+            let family = family((*table).relid, None);
             // mutant: range-indexed
-            return Some(TimeOf { is_foreign, ..time }).filter(|_| !is_indexed);
+            return Some(TimeOf { is_foreign: family.is_foreign, ..time }).filter(|_| !family.is_by_time);
         }
         let column = cast::<Var>(node, NodeTag::T_Var)?;
         let entry = entry_of(column, query)?;
         let inner = match (*entry).rtekind {
             RTEKind::RTE_RELATION => {
-                return generated(column, entry).filter(|_| !has_index_by_time(entry, Some((*column).varattno)));
+                let (table, number) = ((*entry).relid, (*column).varattno);
+                if is_other(table, number) {
+                    return None;
+                }
+                let time = generated(column, table);
+                if time.is_none() {
+                    set_other(table, number);
+                }
+                return time.filter(|_| !family(table, Some(number)).is_by_time);
             }
-            RTEKind::RTE_SUBQUERY => (*entry).subquery,
-            RTEKind::RTE_CTE if (*entry).ctelevelsup == 0 && !(*entry).self_reference => {
-                common_table(query, (*entry).ctename)?
-            }
-            _ => return None,
+            _ => query_of(entry, query)?,
         };
         through(column, inner)
     }
@@ -58,8 +62,30 @@ unsafe fn computed(node: *mut Node) -> Option<TimeOf> {
     }
 }
 
+/// The query of a sub-query or of a common table expression.
+///
+/// # Safety
+///
+/// An entry of this query.
+pub unsafe fn query_of(entry: *mut RangeTblEntry, query: *mut Query) -> Option<*mut Query> {
+    // SAFETY: an entry of the kind that it says.
+    unsafe {
+        match (*entry).rtekind {
+            RTEKind::RTE_SUBQUERY => Some((*entry).subquery),
+            RTEKind::RTE_CTE if (*entry).ctelevelsup == 0 && !(*entry).self_reference => {
+                common_table(query, (*entry).ctename)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What a column of this query, not of one around it, is a column of.
-unsafe fn entry_of(column: *mut Var, query: *mut Query) -> Option<*mut RangeTblEntry> {
+///
+/// # Safety
+///
+/// A column of this query, or of one around it.
+pub unsafe fn entry_of(column: *mut Var, query: *mut Query) -> Option<*mut RangeTblEntry> {
     // SAFETY: columns have numbers of entries in the list.
     unsafe {
         let number = usize::try_from((*column).varno).ok()?.checked_sub(1).filter(|_| (*column).varlevelsup == 0)?;
@@ -120,66 +146,36 @@ unsafe fn through(column: *mut Var, inner: *mut Query) -> Option<TimeOf> {
 }
 
 /// The ID whose time a generated column is.
-unsafe fn generated(column: *mut Var, entry: *mut RangeTblEntry) -> Option<TimeOf> {
+unsafe fn generated(column: *mut Var, table: Oid) -> Option<TimeOf> {
     // SAFETY: the statement has a lock on its tables. The expression is copied before the table is closed.
     unsafe {
-        let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
-        let expression = expression_of(table, (*column).varattno);
+        let is_foreign = family(table, None).is_foreign;
+        let table = pg_sys::relation_open(table, pg_sys::NoLock.cast_signed());
+        let expression = expression_of(table, (*column).varattno, is_foreign);
         pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
         let time = computed(expression?)?;
         let id = beside(column, time.id, (*time.id).varattno);
-        Some(TimeOf { id, is_foreign: is_foreign(entry), ..time })
-    }
-}
-
-/// Whether a table is foreign, or has a partition that is.
-unsafe fn is_foreign(entry: *mut RangeTblEntry) -> bool {
-    // SAFETY: the statement has a lock on its tables.
-    unsafe {
-        let is_foreign = |kind: &u8| *kind == b'f';
-        match relation_kind((*entry).relkind) {
-            b'p' => {
-                let table = pg_sys::relation_open((*entry).relid, pg_sys::NoLock.cast_signed());
-                let has_foreign = kinds_of_partitions(table).iter().any(is_foreign);
-                pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
-                has_foreign
-            }
-            kind => is_foreign(&kind),
-        }
-    }
-}
-
-/// What the partitions of a partitioned table are.
-unsafe fn kinds_of_partitions(table: pg_sys::Relation) -> Vec<u8> {
-    // SAFETY: the partitions are as many OIDs.
-    unsafe {
-        let partitions = &*pg_sys::RelationGetPartitionDesc(table, true);
-        let count = usize::try_from(partitions.nparts).unwrap_or(0);
-        (0..count).map(|n| relation_kind(pg_sys::get_rel_relkind(*partitions.oids.add(n)))).collect()
+        Some(TimeOf { id, is_foreign, ..time })
     }
 }
 
 /// Whether a stored column has the result of the table's own expression in all rows: not in those of a foreign server and,
 /// from PostgreSQL 16 on, of a child table.
-unsafe fn computes_stored(table: pg_sys::Relation) -> bool {
+unsafe fn computes_stored(table: pg_sys::Relation, is_foreign: bool) -> bool {
     // SAFETY: a table.
-    unsafe {
-        match relation_kind((*(*table).rd_rel).relkind) {
-            b'p' if cfg!(feature = "pg15") => kinds_of_partitions(table).iter().all(|&kind| kind == b'r'),
-            b'f' => false,
-            _ => !(*(*table).rd_rel).relhassubclass,
-        }
-    }
+    let facts = unsafe { &*(*table).rd_rel };
+    let is_partitioned = relation_kind(facts.relkind) == b'p';
+    !is_foreign && (!facts.relhassubclass || cfg!(feature = "pg15") && is_partitioned)
 }
 
 /// The expression of a generated column of which all rows of the table have the result.
-unsafe fn expression_of(table: pg_sys::Relation, number: i16) -> Option<*mut Node> {
+unsafe fn expression_of(table: pg_sys::Relation, number: i16, is_foreign: bool) -> Option<*mut Node> {
     // SAFETY: a table has a description, and as many columns and defaults as it says.
     unsafe {
         let facts = (*(*table).rd_att).constr.as_ref().filter(|_| number > 0)?;
         match relation_kind(pg_sys::get_attgenerated((*table).rd_id, number)) {
             b'v' => {}
-            b's' if computes_stored(table) => {}
+            b's' if computes_stored(table, is_foreign) => {}
             _ => return None,
         }
         let defaults = std::slice::from_raw_parts(facts.defval, facts.num_defval.into());

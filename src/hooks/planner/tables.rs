@@ -1,0 +1,272 @@
+//! What the tables of a query have by the time of their IDs: indexes, a partition key or constraints, which a range of IDs
+//! would not use.
+//!
+//! Read from the catalogs, without a lock on children: a query that reads one partition shall not lock, or open, thousands.
+//! Each process keeps what it has read until PostgreSQL says that the table has changed.
+
+use super::arithmetic;
+use super::functions::{Function, which};
+use crate::hooks::tree::expression_tree_walker;
+use crate::postgres::catalog::{CachedRow, c_string, column_number, relation_kind, with_children};
+use crate::postgres::extension_catalog::{Key, rows_of};
+use pgrx::pg_sys::{self, BOOLOID, Datum, FuncExpr, Node, NodeTag, Oid, Var};
+use pgrx::prelude::*;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+
+/// What a table and all of its children have.
+#[derive(Clone, Copy)]
+pub struct Family {
+    /// Whether something of it is by the time.
+    pub is_by_time: bool,
+    /// Whether rows may come from a foreign server.
+    pub is_foreign: bool,
+}
+
+/// What a single table has by the time.
+#[derive(Clone, Copy)]
+struct Own {
+    /// An index or the partition key.
+    key: bool,
+    /// A constraint that the table has not inherited.
+    check: bool,
+}
+
+/// What is known of a table, by the number of the column for the time; 0 is none.
+#[derive(Default)]
+struct Known {
+    own: Vec<(i16, Own)>,
+    /// And after how many changes of any table.
+    family: Vec<(i16, (u64, Family))>,
+    /// Columns of times that have nothing to do with IDs.
+    others: Vec<(i16, ())>,
+}
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<Oid, Known>> = RefCell::new(HashMap::new());
+    static WATCHES: Cell<bool> = const { Cell::new(false) };
+    /// How often a relation has changed.
+    static CHANGES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What is known of a column of a table.
+fn recall<T: Copy>(table: Oid, column: i16, facts: impl Fn(&Known) -> &Vec<(i16, T)>) -> Option<T> {
+    KNOWN.with_borrow(|known| facts(known.get(&table)?).iter().find(|(of, _)| *of == column).map(|(_, fact)| *fact))
+}
+
+/// Finds something out about a column of a table, and keeps it.
+fn find_out<T: Copy>(
+    table: Oid,
+    column: i16,
+    facts: impl Fn(&mut Known) -> &mut Vec<(i16, T)>,
+    look: impl FnOnce() -> T,
+) -> T {
+    if !WATCHES.replace(true) {
+        // SAFETY: the callback takes any relation, and no argument.
+        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(forget), 0.into()) };
+    }
+    let changes = CHANGES.get();
+    let found = look();
+    // PostgreSQL can say that a relation has changed while the catalogs are read.
+    if CHANGES.get() == changes {
+        KNOWN.with_borrow_mut(|known| {
+            let facts = facts(known.entry(table).or_default());
+            facts.retain(|(of, _)| *of != column);
+            facts.push((column, found));
+        });
+    }
+    found
+}
+
+/// Called by PostgreSQL when a relation, or any of them, may have changed.
+unsafe extern "C-unwind" fn forget(_argument: Datum, relation: Oid) {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
+    KNOWN.with(|known| {
+        if let Ok(mut known) = known.try_borrow_mut() {
+            // mutant: range-tables-forgotten
+            if relation == Oid::INVALID { known.clear() } else { drop(known.remove(&relation)) }
+        }
+    });
+}
+
+/// Whether a column of times has been found to have nothing to do with IDs.
+pub fn is_other(table: Oid, column: i16) -> bool {
+    recall(table, column, |known| &known.others).is_some()
+}
+
+/// Remembers that a column of times has nothing to do with IDs.
+pub fn set_other(table: Oid, column: i16) {
+    find_out(table, column, |known| &mut known.others, || ());
+}
+
+/// What a table and its children have by the time of their IDs, or by this generated column.
+pub fn family(table: Oid, column: Option<i16>) -> Family {
+    let column = column.unwrap_or(0);
+    match recall(table, column, |known| &known.family) {
+        Some((changes, family)) if changes == CHANGES.get() => family,
+        _ => find_out(table, column, |known| &mut known.family, || (CHANGES.get(), look(table, column))).1,
+    }
+}
+
+fn look(table: Oid, column: i16) -> Family {
+    // SAFETY: takes any relation.
+    let kind = |table| relation_kind(unsafe { pg_sys::get_rel_relkind(table) });
+    let mut family = Family { is_by_time: own(table, column).key, is_foreign: kind(table) == b'f' };
+    // SAFETY: as above.
+    if !unsafe { pg_sys::has_subclass(table) } {
+        return family;
+    }
+    // SAFETY: the name of a column, or null if there is none.
+    let name = unsafe { pg_sys::get_attname(table, column, true) };
+    let name = (!name.is_null() && column > 0).then(|| c_string(name));
+    for child in with_children(table).into_iter().filter(|&child| child != table) {
+        let own = own(child, name.as_ref().map_or(0, |name| column_number(child, name)));
+        // mutant: range-children
+        family.is_by_time |= own.key || own.check;
+        family.is_foreign |= kind(child) == b'f';
+    }
+    family
+}
+
+/// What this table alone has.
+fn own(table: Oid, column: i16) -> Own {
+    recall(table, column, |known| &known.own).unwrap_or_else(|| {
+        find_out(
+            table,
+            column,
+            |known| &mut known.own,
+            || Own {
+                key: has_key(table, column),
+                check: constraints(table).into_iter().any(|constraint| names_time(constraint, column)),
+            },
+        )
+    })
+}
+
+fn has_key(table: Oid, column: i16) -> bool {
+    let is_by_time = |columns: &[i16], expressions: &[*mut Node]| {
+        column > 0 && columns.contains(&column) || expressions.iter().any(|&expression| names_time(expression, column))
+    };
+    indexes(table).iter().any(|index| is_by_time(&index.columns, &index.expressions)) || {
+        // SAFETY: the cache has this key, and its rows these columns, of these types.
+        unsafe {
+            CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, table).is_some_and(|row| {
+                let columns = row.column(pg_sys::Anum_pg_partitioned_table_partattrs).map(|columns| numbers(columns));
+                let expressions = row.column(pg_sys::Anum_pg_partitioned_table_partexprs).map(|text| node(text));
+                // mutant: range-partition-key
+                is_by_time(&columns.unwrap_or_default(), expressions.as_slice())
+            })
+        }
+    }
+}
+
+/// A valid index.
+pub struct Index {
+    /// The numbers of its columns, but for those that are only included; 0 is an expression.
+    pub columns: Vec<i16>,
+    /// Their operator classes.
+    pub classes: Vec<Oid>,
+    /// Its expressions, and its predicate.
+    pub expressions: Vec<*mut Node>,
+    /// Whether it has only some of the rows.
+    pub is_partial: bool,
+}
+
+/// The valid indexes of a table.
+pub fn indexes(table: Oid) -> Vec<Index> {
+    let columns = [
+        (c"indrelid", pg_sys::OIDOID),
+        (c"indisvalid", BOOLOID),
+        (c"indnkeyatts", pg_sys::INT2OID),
+        (c"indkey", pg_sys::INT2VECTOROID),
+        (c"indclass", pg_sys::OIDVECTOROID),
+        (c"indexprs", pg_sys::PG_NODE_TREEOID),
+        (c"indpred", pg_sys::PG_NODE_TREEOID),
+    ];
+    let key = Key { index: c"pg_index_indrelid_index", equal: pg_sys::F_OIDEQ, value: table.into() };
+    // SAFETY: an OID is compared with one. The columns have these types.
+    let rows = unsafe {
+        rows_of(c"pg_index", columns, Some(key), |[_, valid, count, columns, classes, expressions, predicate]| {
+            let count = usize::try_from(i16::from_datum(count?, false)?).ok()?;
+            let classes = classes?.cast_mut_ptr::<pg_sys::oidvector>();
+            bool::from_datum(valid?, false)?.then(|| Index {
+                columns: numbers(columns.unwrap_or(0.into())).into_iter().take(count).collect(),
+                classes: (*classes).values.as_slice(count).to_vec(),
+                expressions: [expressions, predicate].into_iter().flatten().map(|text| node(text)).collect(),
+                is_partial: predicate.is_some(),
+            })
+        })
+    };
+    rows.into_iter().flatten().collect()
+}
+
+/// The CHECK constraints that a table has for itself.
+fn constraints(table: Oid) -> Vec<*mut Node> {
+    let columns = [
+        (c"conrelid", pg_sys::OIDOID),
+        (c"contype", pg_sys::CHAROID),
+        (c"coninhcount", column_type_of_counts()),
+        (c"conbin", pg_sys::PG_NODE_TREEOID),
+    ];
+    let index = c"pg_constraint_conrelid_contypid_conname_index";
+    let key = Key { index, equal: pg_sys::F_OIDEQ, value: table.into() };
+    // SAFETY: as above.
+    let rows = unsafe {
+        rows_of(c"pg_constraint", columns, Some(key), |[_, kind, inherited, expression]| {
+            let is_check = i8::from_datum(kind?, false).map(i32::from) == Some(i32::from(b'c'));
+            let is_own = inherited?.value() == 0;
+            expression.filter(|_| is_check && is_own).map(|text| node(text))
+        })
+    };
+    rows.into_iter().flatten().collect()
+}
+
+/// Counts of parents became shorter in PostgreSQL 17.
+const fn column_type_of_counts() -> Oid {
+    if cfg!(any(feature = "pg15", feature = "pg16")) { pg_sys::INT4OID } else { pg_sys::INT2OID }
+}
+
+/// The numbers of columns.
+unsafe fn numbers(columns: Datum) -> Vec<i16> {
+    // SAFETY: a value of this type, as the caller says, which is not null.
+    unsafe {
+        let columns = columns.cast_mut_ptr::<pg_sys::int2vector>();
+        (*columns).values.as_slice(usize::try_from((*columns).dim1).unwrap_or(0)).to_vec()
+    }
+}
+
+/// The expression, or the list of them, with this text.
+unsafe fn node(text: Datum) -> *mut Node {
+    // SAFETY: a text of a node, as the caller says.
+    unsafe {
+        let expression = pg_sys::stringToNode(pg_sys::text_to_cstring(text.cast_mut_ptr())).cast();
+        pg_sys::eval_const_expressions(std::ptr::null_mut(), expression)
+    }
+}
+
+/// Whether an expression has the time of an ID, or this column.
+fn names_time(node: *mut Node, column: i16) -> bool {
+    let mut column = c_int::from(column);
+    // SAFETY: an expression, or a list of them.
+    unsafe { is_time_or_has_one(node, (&raw mut column).cast()) }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn is_time_or_has_one(node: *mut Node, column: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: nodes, each of the type that its tag names.
+    unsafe {
+        match (*node).type_ {
+            NodeTag::T_FuncExpr if which((*node.cast::<FuncExpr>()).funcid) != Function::Other => true,
+            NodeTag::T_FuncExpr if arithmetic::time_of(node).is_some() => true,
+            NodeTag::T_Var => {
+                let number = c_int::from((*node.cast::<Var>()).varattno);
+                number > 0 && number == *column.cast::<c_int>()
+            }
+            _ => expression_tree_walker(node, is_time_or_has_one, column),
+        }
+    }
+}
