@@ -3,6 +3,7 @@
 mod arithmetic;
 mod functions;
 mod id;
+mod key_order;
 mod layout_constant;
 mod tables;
 mod time_of;

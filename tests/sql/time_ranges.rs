@@ -2,6 +2,7 @@
 
 mod extremes;
 mod foreign;
+mod plans;
 mod random;
 
 use testbed::postgres::Client;

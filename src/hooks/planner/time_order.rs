@@ -5,7 +5,8 @@
 
 use super::arithmetic;
 use super::functions::ours;
-use super::id::{DATETIME, as_bigint, call, layout_of, text};
+use super::id::{DATETIME, TimeOf, as_bigint, call, layout_of, text};
+use super::key_order::has_key_order;
 use super::time_of::time_of;
 use crate::hooks::tree::{cast, nodes};
 use pgrx::PgList;
@@ -49,6 +50,10 @@ unsafe fn extreme(aggregate: *mut Aggref, query: *mut Query) -> Option<*mut Node
             (*aggregate).aggorder.is_null() && (*aggregate).aggdistinct.is_null() && (*aggregate).agglevelsup == 0;
         let argument = nodes((*aggregate).args).next().filter(|_| is_plain)?.cast::<TargetEntry>();
         let time = time_of((*argument).expr.cast(), query)?;
+        // Of groups, PostgreSQL reads all rows anyway.
+        if (*query).groupClause.is_null() && !has_key_order(query, time.id) {
+            return None;
+        }
         let mut targets = PgList::<TargetEntry>::new();
         targets.push(pg_sys::makeTargetEntry(as_bigint(time.id).cast(), 1, std::ptr::null_mut(), false));
         let id = pg_sys::copyObjectImpl(aggregate.cast()).cast::<Aggref>();
@@ -89,8 +94,8 @@ unsafe fn order(query: *mut Query) {
             let target = pg_sys::get_sortgroupclause_tle(clause, (*query).targetList);
             let strategy = pg_sys::get_op_opfamily_strategy((*clause).sortop, DATETIME);
             let id = if strategy == 0 { None } else { time_of((*target).expr.cast(), query) };
-            let Some(id) = id else { continue };
-            let id = as_bigint(id.id);
+            let Some(TimeOf { id: column, .. }) = id else { continue };
+            let id = as_bigint(column);
             let sortop = if strategy == 1 { LESS } else { GREATER };
             // The ID itself, in the same direction, may come next.
             let is_last = clauses.get(n + 1).is_none_or(|&next| {
@@ -100,13 +105,16 @@ unsafe fn order(query: *mut Query) {
                     && pg_sys::equal((*target).expr.cast(), id.cast())
             });
             // mutant: range-order
-            if is_last {
+            if is_last && has_key_order(query, column) {
                 order_by(query, clause, target, id, sortop);
             }
             return;
         }
     }
 }
+
+/// As many columns as a row can have (`MaxTupleAttributeNumber`).
+const MOST_COLUMNS: usize = 1664;
 
 /// Makes an item of ORDER BY one of this ID.
 unsafe fn order_by(
@@ -122,9 +130,17 @@ unsafe fn order_by(
             (*target).expr = id.cast();
         } else {
             let mut targets = PgList::<TargetEntry>::from_pg((*query).targetList);
-            let number = i16::try_from(targets.len() + 1).unwrap_or(i16::MAX);
-            let target = pg_sys::makeTargetEntry(id.cast(), number, std::ptr::null_mut(), true);
-            targets.push(target);
+            let visible = targets.iter_ptr().find(|&other| pg_sys::equal((*other).expr.cast(), id.cast()));
+            // mutant: range-columns
+            if visible.is_none() && targets.len() >= MOST_COLUMNS {
+                return;
+            }
+            let target = visible.unwrap_or_else(|| {
+                let number = i16::try_from(targets.len() + 1).unwrap_or(i16::MAX);
+                let target = pg_sys::makeTargetEntry(id.cast(), number, std::ptr::null_mut(), true);
+                targets.push(target);
+                target
+            });
             (*query).targetList = targets.into_pg();
             (*clause).tleSortGroupRef = pg_sys::assignSortGroupRef(target, (*query).targetList);
         }
