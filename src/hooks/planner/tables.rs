@@ -37,8 +37,9 @@ struct Own {
 #[derive(Default)]
 struct Known {
     own: Vec<(i16, Own)>,
-    /// And after how many changes of any table.
-    family: Vec<(i16, (u64, Family))>,
+    family: Vec<(i16, Family)>,
+    /// The tables whose families it belongs to.
+    above: Vec<Oid>,
     /// Columns of times that have nothing to do with IDs.
     others: Vec<(i16, ())>,
 }
@@ -84,8 +85,17 @@ unsafe extern "C-unwind" fn forget(_argument: Datum, relation: Oid) {
     CHANGES.set(CHANGES.get().wrapping_add(1));
     KNOWN.with(|known| {
         if let Ok(mut known) = known.try_borrow_mut() {
+            if relation == Oid::INVALID {
+                return known.clear();
+            }
             // mutant: range-tables-forgotten
-            if relation == Oid::INVALID { known.clear() } else { drop(known.remove(&relation)) }
+            let above = known.remove(&relation).map(|known| known.above);
+            for table in above.into_iter().flatten() {
+                // mutant: range-children-forgotten
+                if let Some(known) = known.get_mut(&table) {
+                    known.family.clear();
+                }
+            }
         }
     });
 }
@@ -103,10 +113,8 @@ pub fn set_other(table: Oid, column: i16) {
 /// What a table and its children have by the time of their IDs, or by this generated column.
 pub fn family(table: Oid, column: Option<i16>) -> Family {
     let column = column.unwrap_or(0);
-    match recall(table, column, |known| &known.family) {
-        Some((changes, family)) if changes == CHANGES.get() => family,
-        _ => find_out(table, column, |known| &mut known.family, || (CHANGES.get(), look(table, column))).1,
-    }
+    recall(table, column, |known| &known.family)
+        .unwrap_or_else(|| find_out(table, column, |known| &mut known.family, || look(table, column)))
 }
 
 fn look(table: Oid, column: i16) -> Family {
@@ -121,6 +129,12 @@ fn look(table: Oid, column: i16) -> Family {
     let name = unsafe { pg_sys::get_attname(table, column, true) };
     let name = (!name.is_null() && column > 0).then(|| c_string(name));
     for child in with_children(table).into_iter().filter(|&child| child != table) {
+        KNOWN.with_borrow_mut(|known| {
+            let above = &mut known.entry(child).or_default().above;
+            if !above.contains(&table) {
+                above.push(table);
+            }
+        });
         let own = own(child, name.as_ref().map_or(0, |name| column_number(child, name)));
         // mutant: range-children
         family.is_by_time |= own.key || own.check;
@@ -206,7 +220,7 @@ fn constraints(table: Oid) -> Vec<*mut Node> {
     let columns = [
         (c"conrelid", pg_sys::OIDOID),
         (c"contype", pg_sys::CHAROID),
-        (c"coninhcount", column_type_of_counts()),
+        (c"coninhcount", COUNT),
         (c"conbin", pg_sys::PG_NODE_TREEOID),
     ];
     let index = c"pg_constraint_conrelid_contypid_conname_index";
@@ -222,10 +236,8 @@ fn constraints(table: Oid) -> Vec<*mut Node> {
     rows.into_iter().flatten().collect()
 }
 
-/// Counts of parents became shorter in PostgreSQL 17.
-const fn column_type_of_counts() -> Oid {
-    if cfg!(any(feature = "pg15", feature = "pg16")) { pg_sys::INT4OID } else { pg_sys::INT2OID }
-}
+/// Counts of parents became shorter in PostgreSQL 16.
+const COUNT: Oid = if cfg!(feature = "pg15") { pg_sys::INT4OID } else { pg_sys::INT2OID };
 
 /// The numbers of columns.
 unsafe fn numbers(columns: Datum) -> Vec<i16> {
