@@ -2,8 +2,8 @@
 //! `to_timestamp(((id >> 22) + 1288834974657) / 1000.0)`, and with a unit of 10 ms
 //! `to_timestamp(((id >> 16) * 10 + 1409529600000) / 1000.0)`. The division may be one of `numeric` or of `double
 //! precision`: until the year 2242, `to_timestamp()` gives the same microsecond, and layouts that last longer have no
-//! ranges. A column of type `timestamp` has it `AT
-//! TIME ZONE 'UTC'`, and one of milliseconds or finer, such as `timestamp(3)`, a conversion that changes nothing.
+//! ranges. A column of type `timestamp` has it `AT TIME ZONE 'UTC'`, and one of milliseconds or finer, such as
+//! `timestamp(3)`, a conversion that changes nothing.
 
 use super::id::{TimeOf, call, column, text};
 use crate::config::gucs;
