@@ -79,7 +79,8 @@ unsafe fn keeps(node: *mut Node, id: Id, equal: &mut Vec<Equal>) -> Option<()> {
         nodes((*entry).securityQuals).try_for_each(|condition| chooses(condition, id, equal))?;
         match inner(id) {
             None => ((*entry).rtekind == RTEKind::RTE_RELATION).then_some(()),
-            Some(inner) => keeps((*inner.query).jointree.cast(), inner, equal),
+            Some(inner) if (*inner.query).havingQual.is_null() => keeps((*inner.query).jointree.cast(), inner, equal),
+            Some(_) => None,
         }
     }
 }
@@ -88,7 +89,7 @@ unsafe fn keeps(node: *mut Node, id: Id, equal: &mut Vec<Equal>) -> Option<()> {
 unsafe fn chooses(node: *mut Node, id: Id, equal: &mut Vec<Equal>) -> Option<()> {
     // SAFETY: a condition of this query, or a list of them, or null.
     unsafe {
-        if node.is_null() {
+        if node.is_null() || is_known(node) {
             return Some(());
         }
         if let Some(list) = cast(node, NodeTag::T_List) {
