@@ -26,6 +26,7 @@ mod readers;
 mod shared_directory;
 mod state_file;
 mod suite;
+mod turns;
 mod unlogged;
 mod upgrades;
 mod writes;
@@ -41,6 +42,7 @@ pub fn cases() -> Vec<testbed::runner::Case> {
         state_file::FAULTS,
         clock::FAULTS,
         policies::FAULTS,
+        turns::FAULTS,
         interrupts::FAULTS,
         calls::FAULTS,
         failover::FAULTS,

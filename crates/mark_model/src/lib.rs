@@ -1,7 +1,7 @@
 //! The durable mark of a worker, as a model that a model checker explores.
 //!
 //! - **I1**: every timestamp issued is below the durable mark, which was flushed before.
-//! - **I2**: after every start, the first timestamp is at or above the mark that was found.
+//! - **I2**: after every start, the first timestamp is at or above the mark that was found, and not below the clock.
 //!
 //! A server keeps its mark in two places: a *record* in its state directory and a *page* in WAL. A *life* in its data
 //! directory names the record that it wrote last. Each write is a separate step, so a server can crash between any two. The

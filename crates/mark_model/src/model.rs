@@ -53,6 +53,11 @@ impl Model for World {
 
 impl State {
     pub fn happen(&mut self, step: Step, world: &World) {
+        if let Step::Stop { server } | Step::Crash { server } = step
+            && world.budget.turns > 0
+        {
+            self.servers[server].ended = self.now;
+        }
         match step {
             Step::Tick => {
                 self.now += 1;
@@ -78,6 +83,12 @@ impl State {
                 self.end(server);
             }
             Step::Backup { from, to } => self.back_up(from, to),
+            Step::SetUp { server } => {
+                self.budget.turns -= 1;
+                let wal_mark = world.wal_mark;
+                self.servers[server] =
+                    Server { cluster: 1, timeline: 1, wal_mark, directory: server, ..Server::default() };
+            }
             Step::Receive { server } => self.receive(server),
             Step::Promote { server } => self.promote(server),
             Step::Detach { server } => {

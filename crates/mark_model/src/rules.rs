@@ -13,6 +13,8 @@ pub enum Rule {
     WalBeforeRecord,
     /// A server begins at the mark that it finds.
     BeginsAtMark,
+    /// A server begins at what its clock shows, or later: while it was down, another one can have had its worker.
+    BeginsAtClock,
     /// A server without a certain mark begins above the start margin.
     StartMargin,
     /// The start margin is as long as a server can be ahead of its clock.
@@ -48,10 +50,11 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::MarkBeforeIds,
         Self::WalBeforeRecord,
         Self::BeginsAtMark,
+        Self::BeginsAtClock,
         Self::StartMargin,
         Self::AboveLead,
         Self::LifeInDataDirectory,

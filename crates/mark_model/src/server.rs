@@ -62,7 +62,8 @@ impl State {
                 }
             }
         }
-        let first = if world.keeps(Rule::BeginsAtMark) { floor.max(1) } else { now };
+        let by_mark = if world.keeps(Rule::BeginsAtMark) { floor.max(1) } else { now };
+        let first = if world.keeps(Rule::BeginsAtClock) { by_mark.max(now) } else { by_mark };
         let mark = mark.unwrap_or_else(|| mark_for(first, now, world));
         let is_written = at.unfinished.is_some_and(|(_, written)| written >= mark);
         let write = if at.wal_mark == WalMark::Off || is_written { Write::Record } else { Write::Wal };

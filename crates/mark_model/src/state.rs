@@ -109,6 +109,8 @@ pub struct Server {
     pub memory: Memory,
     /// Whether its process has ended at this time, or that of a primary whose place it has taken.
     pub has_just_ended: bool,
+    /// When its process ended last, where servers take turns.
+    pub ended: Time,
     /// The mark in WAL before a start that failed, and the one that this start wrote there.
     pub unfinished: Option<(Time, Time)>,
     /// An earlier state of the data directory.
@@ -221,6 +223,8 @@ pub struct Budget {
     pub failures: u8,
     pub backups: u8,
     pub promotions: u8,
+    /// How often another server is set up with the worker, which then takes turns with the first one.
+    pub turns: u8,
     pub rewinds: u8,
     pub changes: u8,
     pub images: u8,

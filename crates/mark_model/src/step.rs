@@ -58,6 +58,10 @@ pub enum Step {
         from: usize,
         to: usize,
     },
+    /// A new server with the worker of another one. Each begins only while the other is down.
+    SetUp {
+        server: usize,
+    },
     /// A standby receives WAL.
     Receive {
         server: usize,
@@ -115,7 +119,7 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
     let is_locked = (0..SERVERS).any(|other| {
         let other = &state.servers[other];
         other.directory == at.directory && other.memory != Memory::Down
-    });
+    }) || !has_turn(state, world, server);
     let may_run = at.follows.is_none() && (!at.is_superseded || world.beyond == Beyond::OldPrimary);
     match at.memory {
         Memory::Down if may_run && !is_locked => begin(state, world, server, steps),
@@ -172,6 +176,16 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
     }
 }
 
+/// Where servers take turns: whether all others are down. A server that has begun before also waits for as long as IDs of
+/// the others can be ahead of a right clock; a new one begins above that.
+fn has_turn(state: &State, world: &World, server: usize) -> bool {
+    let rests = if state.servers[server].ended > 0 { world.margin() } else { 0 };
+    let is_over =
+        |other: &Server| other.memory == Memory::Down && (other.ended == 0 || state.now > other.ended + rests);
+    let mut others = (0..SERVERS).filter(|&other| other != server).map(|other| &state.servers[other]);
+    world.budget.turns == 0 || others.all(is_over)
+}
+
 /// The mark is extended past the time first.
 fn advance(state: &State, world: &World, server: usize, running: &Running, steps: &mut Vec<Step>) {
     let past = advanced(state, world);
@@ -201,8 +215,14 @@ fn begin(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
 
 fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
     let at = &state.servers[server];
+    let free = (0..SERVERS).find(|&to| state.servers[to].timeline == 0);
+    if state.budget.turns > 0
+        && let Some(server) = free
+    {
+        steps.push(Step::SetUp { server });
+    }
     if state.budget.backups > 0
-        && let Some(to) = (0..SERVERS).find(|&to| state.servers[to].timeline == 0)
+        && let Some(to) = free
     {
         steps.push(Step::Backup { from: server, to });
     }

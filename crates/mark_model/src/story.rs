@@ -25,6 +25,7 @@ impl Told for World {
             Step::Stop { server } => format!("{} is stopped.", name(server)),
             Step::Crash { server } => format!("{} crashes.", name(server)),
             Step::Backup { from, to } => format!("{} is made from a base backup of {}.", name(to), name(from)),
+            Step::SetUp { server } => format!("{} is set up, a server of its own with the same worker.", name(server)),
             Step::Receive { server } => format!("{} receives the WAL of its primary.", name(server)),
             Step::Promote { server } => format!("{} is promoted.", name(server)),
             Step::Detach { server } => format!("{}, a copy, is made a server of its own.", name(server)),

@@ -54,6 +54,7 @@ impl World {
             failures: 0,
             backups: 0,
             promotions: 0,
+            turns: 0,
             rewinds: 0,
             changes: 0,
             images: 0,

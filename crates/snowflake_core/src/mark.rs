@@ -4,7 +4,8 @@
 //! atomics. Files, WAL and clocks are behind a [`Storage`]: the extension has PostgreSQL's, the simulation its own.
 //!
 //! - **I1**: every timestamp issued is below the mark, which was flushed before: [`Mark::extend`].
-//! - **I2**: after every start, the first timestamp is at or above the mark that was found: [`Mark::start`].
+//! - **I2**: after every start, the first timestamp is at or above the mark that was found, and not below the clock:
+//!   [`Mark::start`].
 //! - **I3**: the mark of a leased worker never passes the grant: [`Storage::usable_until`].
 //!
 //! [`reservation`] says how far ahead of the clock, and [`start_table`] where a server begins that finds a mark. What is

@@ -285,7 +285,7 @@ fn identifier(text: &str) -> Option<u64> {
 
 fn lives_of(remote: &mut Remote) -> Result<Vec<Life>, Failure> {
     let schema = schema(remote, LIVES)?;
-    let times = ["started", "begins_at", "issued_until", "reserved_until", "ended", "found_until", "logged_until"]
+    let times = ["begins_at", "issued_until", "reserved_until", "ended", "found_until", "logged_until"]
         .map(|time| format!("(EXTRACT(epoch FROM l.{time}) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS {time}"));
     let lives = format!(
         "SELECT l.life, l.server, l.system_identifier, l.is_own::pg_catalog.int4 AS is_own, l.number, l.timeline,
@@ -314,7 +314,6 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
         is_own: number(c"is_own")? != 0,
         nth: number(c"number")?,
         timeline: number(c"timeline")?,
-        started: number(c"started")?,
         worker: layout.flatten(datacenter, worker),
         layout: layout.flat(),
         reason: shortened(&text(c"reason")?, LONGEST_TEXT),

@@ -99,6 +99,24 @@ fn a_fleet_in_which_nothing_has_repeated_is_told_so() {
     let Some((_, "workers 7 and 8, 3 lives of 2 servers, no two overlap")) = lives else { panic!("{details}") };
 }
 
+/// As operations.md allows: each begins when the other has been stopped for more than `max_borrow`.
+#[test]
+fn a_worker_that_moves_to_another_server_and_back_is_no_overlap() {
+    let mut servers = [(), ()].map(|()| member(7).set("snowflake_pg.max_borrow", "1s").create());
+    for turn in 0..4 {
+        let server = &mut servers[turn % 2];
+        server.start();
+        server.connect().batch_execute("CREATE EXTENSION IF NOT EXISTS snowflake_pg").expect("the extension");
+        let (_, highest) = ids(server).range().expect("IDs");
+        server.stop(Signal::INT);
+        sleep_past(testbed::issued_at(highest) + 1000);
+    }
+    servers[1].configure("snowflake_pg.worker_id", 8);
+    servers.iter_mut().for_each(Cluster::start);
+    let (results, details) = audit(&servers[0], &[&servers[1]]);
+    assert!(results.iter().all(|result| result == "no overlap"), "{results:?} {details}");
+}
+
 /// Accepts the mark of a copy, and has both issue IDs, some of which are the same.
 fn issue_beside_each_other(original: &Cluster, copy: &Cluster) {
     issue_until(original, copy, || {});

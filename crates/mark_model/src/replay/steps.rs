@@ -98,8 +98,11 @@ impl Steps {
         state.servers[0].wal_mark = setting(wal_mark);
         state = step_in(&state, Step::Begin { server: 0, now, mark: Some(mark) }, &world);
         let Memory::Starting(start) = &mut state.servers[0].memory else { return None };
-        // The first timestamp is the beginning of a tick, whose length is in the number of the layout.
-        let ticks = start.first..start.first + (layout >> 32);
+        // The first timestamp is the beginning of a tick, whose length is in the number of the layout: of the one in which
+        // the clock is, or of the first one above the mark.
+        let length = layout >> 32;
+        let lowest = if start.first > now { start.first } else { (now + 1).saturating_sub(length) };
+        let ticks = lowest..start.first + length;
         start.first = first;
         (ticks.contains(&first) && (first + 1..=limit).contains(&mark)).then_some(state)
     }
@@ -211,8 +214,17 @@ impl Steps {
 fn step_in(state: &State, step: Step, world: &World) -> State {
     let mut state = *state;
     // As often as it takes.
-    state.budget =
-        Budget { ends: 9, failures: 9, backups: 9, promotions: 9, rewinds: 9, changes: 9, images: 9, advances: 9 };
+    state.budget = Budget {
+        ends: 9,
+        failures: 9,
+        backups: 9,
+        promotions: 9,
+        rewinds: 9,
+        changes: 9,
+        images: 9,
+        advances: 9,
+        turns: 9,
+    };
     state.happen(step, world);
     state
 }

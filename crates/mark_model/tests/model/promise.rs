@@ -16,6 +16,9 @@ pub const FAILOVERS: World = World { end: 5, budget: FAILOVER, ..World::ALONE };
 pub const FAILOVERS_WRONG: World = World { budget: FAILOVER, ..WRONG_CLOCKS };
 pub const TWO_FAILOVERS: World =
     World { end: 6, budget: Budget { ends: 2, backups: 2, promotions: 2, ..NOTHING }, ..World::ALONE };
+/// Two servers take turns with a worker, and know nothing of each other.
+pub const TURNS: World =
+    World { end: 7, reserve: 1, wait: 1, borrow: 1, budget: Budget { turns: 1, ..NOTHING }, ..World::ALONE };
 /// A server that is ahead of its clock as far as it may be, and further.
 const ADVANCES: World = World { end: 6, budget: Budget { advances: 1, ..FAILOVER }, ..World::ALONE };
 /// The start margin is shorter than that.
@@ -58,6 +61,8 @@ const PROMISES: &[(&str, World, Bounds)] = &[
     ("two_failovers_of_a_directory_outside_let_nothing_be_issued_twice", REWINDS.shared(), Bounds::Short),
     ("a_failover_after_an_advance_lets_nothing_be_issued_twice", ADVANCES, Bounds::Short),
     ("a_start_margin_shorter_than_max_borrow_lets_nothing_be_issued_twice", SHORT_MARGIN, Bounds::Short),
+    ("servers_that_take_turns_with_a_worker_issue_nothing_twice", TURNS, Bounds::Short),
+    ("servers_that_take_turns_without_wal_issue_nothing_twice", TURNS.off(), Bounds::Short),
     ("failovers_one_after_another_let_nothing_be_issued_twice", TWO_FAILOVERS, Bounds::Short),
     ("a_data_directory_that_goes_back_under_a_right_clock_lets_nothing_be_issued_twice", IMAGES_RIGHT, Bounds::Short),
     (

@@ -2,7 +2,7 @@
 
 use crate::promise::{
     BACKUPS, BACKUPS_CHANGES, CHANGES, FAILED_CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS, SHORT_MARGIN,
-    WRONG_CLOCKS,
+    TURNS, WRONG_CLOCKS,
 };
 use libtest_mimic::Trial;
 use mark_model::promises::{AHEAD, ALARM, UNIQUENESS};
@@ -15,6 +15,7 @@ use model_explorer::trial;
 const NEEDED: &[(Rule, World)] = &[
     (Rule::MarkBeforeIds, WRONG_CLOCKS),
     (Rule::BeginsAtMark, WRONG_CLOCKS),
+    (Rule::BeginsAtClock, TURNS),
     (Rule::StartMargin, FAILOVERS),
     (Rule::AboveLead, SHORT_MARGIN),
     (Rule::LifeInDataDirectory, FAILOVERS),

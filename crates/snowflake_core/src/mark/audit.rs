@@ -24,8 +24,6 @@ pub struct Life {
     pub nth: u64,
     /// PostgreSQL's timeline.
     pub timeline: u64,
-    /// What its clock showed when it began.
-    pub started: UnixMs,
     /// Its worker.
     pub worker: Worker,
     /// Its flat layout.
@@ -60,7 +58,6 @@ impl Life {
             is_own,
             nth: life.nth,
             timeline: life.timeline,
-            started: life.began_at,
             worker: life.worker,
             layout: life.layout,
             reason: life.reason().to_owned(),
@@ -293,13 +290,8 @@ fn overlaps_of(lives: &[&(usize, Life)], most: usize) -> Vec<Finding> {
             if begins >= until || found.len() > most {
                 continue;
             }
-            // A server that was stopped while another one had its worker has issued nothing of that time.
-            let both_run = begins.max(one.1.started).max(other.1.started);
-            let certain = one.1.issued.min(other.1.issued);
-            // mutant: audit-started
-            let is_certain = both_run < certain;
             // What is there twice for certain is not all: a life that crashed has issued more than its server knows.
-            let begins = if is_certain { both_run } else { begins };
+            let is_certain = begins < one.1.issued.min(other.1.issued);
             let [one, other] = [one, other].map(|life| Box::new((*life).clone()));
             found.push(Finding::Overlap { one, other, begins, until, is_certain });
         }

@@ -30,10 +30,16 @@ impl Plan {
         self.point.reason.counts_from_clock()
     }
 
-    /// The first tick. Tick 0 is never issued: a generator that has not been started holds position 0.
-    fn first_tick(&self, layout: &Layout) -> Tick {
+    /// The first tick, for a clock that is in the tick `now`. Tick 0 is never issued: a generator that has not been started
+    /// holds position 0.
+    ///
+    /// While this server was down, another one can have had its worker. The clock can still be set back after the start,
+    /// or the policy can look for ticks that it skipped.
+    fn first_tick(&self, layout: &Layout, now: Tick) -> Tick {
         // mutant: begins-below-floor
-        layout.first_tick_from(self.point.floor).max(1)
+        let above_floor = layout.first_tick_from(self.point.floor).max(1);
+        // mutant: begins-below-clock
+        above_floor.max(now)
     }
 }
 
@@ -160,7 +166,7 @@ impl<S: Storage> Mark<'_, S> {
             return Ok(Begin::Waiting(plan.point));
         }
         let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
-        let first = plan.first_tick(&layout);
+        let first = plan.first_tick(&layout, now_tick);
         let Plan { identity, record, last_life, point, told, .. } = plan;
         let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let begin = layout.time_of(first);

@@ -3,6 +3,7 @@
 use super::events::Event;
 use super::server::{MAX_BORROW, RESERVE_AHEAD, Server};
 use snowflake_core::UnixMs;
+use snowflake_core::issue::policy::ClockRegression;
 use snowflake_core::mark::{Begin, Storage, WalMark};
 
 fn new_server(wal_mark: WalMark) -> Server {
@@ -36,6 +37,37 @@ fn a_server_without_a_mark_waits_for_the_time_that_it_said_first_and_begins_ther
         }
         server.pass(late);
         assert_eq!(floor(start(&mut server)), (point.floor, true), "not the margin anew");
+    }
+}
+
+/// Meanwhile, another server can have had the worker.
+#[test]
+fn no_id_is_of_a_time_before_the_start_wherever_the_clock_goes_then() {
+    let policies = [ClockRegression::Borrow, ClockRegression::Wait, ClockRegression::Error, ClockRegression::History];
+    for (regression, end, issues_first) in policies.into_iter().flat_map(|policy| {
+        [(policy, Event::Shutdown, true), (policy, Event::Crash, true), (policy, Event::Shutdown, false)]
+    }) {
+        let mut server = new_server(WalMark::Prefer);
+        server.policy.clock_regression = regression;
+        server.call(1);
+        server.pass(10_000);
+        server.call(1);
+        server.happen(&end);
+        server.pass(60_000);
+        let (began, before) = (server.clock, server.received.len());
+        assert!(matches!(start(&mut server), Begin::At { .. }));
+        if issues_first {
+            server.call(1);
+        }
+        server.happen(&Event::Step(-9000));
+        for _ in 0..120 {
+            server.pass(100);
+            server.call(10);
+        }
+        let since = &server.received[before..];
+        assert!(since.len() > 10, "it goes on when the clock is near");
+        let first = since.iter().min().map(|position| server.layout.time_of(position >> server.layout.sequence_bits()));
+        assert!(first >= Some(began), "{regression}: {first:?} after a start at {began}");
     }
 }
 

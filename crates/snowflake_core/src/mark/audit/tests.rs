@@ -8,7 +8,6 @@ fn life(server: char, number: u64, begins: UnixMs, until: UnixMs) -> Life {
         is_own: true,
         nth: 1,
         timeline: 1,
-        started: 0,
         worker: 5,
         layout: "flat".parse().expect("a preset"),
         reason: "restart".to_owned(),
@@ -288,19 +287,4 @@ fn a_server_that_is_listed_twice_has_run_its_lives_once() {
     };
     let begins = [State::Crashed, State::Running].map(|state| Life { state, ..life('a', 1, 10, 10) });
     assert_eq!(kinds(&begins.map(|life| told(vec![life]))), ["Apart"], "it has begun between its answers");
-}
-
-#[test]
-fn a_worker_that_another_server_had_while_its_own_was_stopped_is_no_certain_overlap() {
-    let meanwhile = life('b', 2, 12, 18);
-    let overlap = |started| {
-        let back = Life { started, ..life('a', 1, 10, 30) };
-        let fleet = [told(vec![back]), told(vec![meanwhile.clone()])];
-        let Finding::Overlap { begins, until, is_certain, .. } = audit(&fleet)[0] else {
-            panic!("{:?}", audit(&fleet))
-        };
-        (begins, until, is_certain)
-    };
-    assert_eq!(overlap(20), (12, 18, false), "it began at its old mark, when the other one had ended");
-    assert_eq!(overlap(15), (15, 18, true), "beside the other one");
 }
