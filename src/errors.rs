@@ -15,6 +15,7 @@ pub use configuration::ConfigurationError;
 pub use lease::{LeaseError, sentences};
 pub use state_file::{StateFileError, StatePath, While};
 
+use crate::config::gucs;
 use crate::postgres::failure::Failure;
 use crate::postgres::report::{error_report, may_read_all_settings, raise};
 use crate::shared::machine::Change;
@@ -236,7 +237,10 @@ impl From<IssueError> for ErrorReport {
             }
             IssueError::ClockJumped(now) => clock::jumped(now),
             IssueError::ClockWentBack { now, shown } => clock::went_back(now, shown),
-            IssueError::StartPending { now, until, was_reset } => clock::start_pending(now, until, was_reset),
+            IssueError::StartPending { now, until, was_reset } => {
+                let wait_ms = gucs::layout().map_or(0, |layout| gucs::first_wait_ms(&layout));
+                clock::start_pending(now, until, was_reset, wait_ms)
+            }
             IssueError::MarkTooSlow { last_writes_ms, reserve_ahead_ms, max_borrow_ms } => {
                 mark::too_slow(last_writes_ms, reserve_ahead_ms, max_borrow_ms)
             }

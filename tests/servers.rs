@@ -6,6 +6,7 @@ mod clock;
 mod cloned;
 mod copy;
 mod fdw;
+mod first_ids;
 mod fleet;
 mod health;
 mod hostile;

@@ -49,6 +49,7 @@ fn settings(layout: Layout) -> MarkSettings {
         max_borrow_ms: gucs::max_borrow_ms(),
         borrows_ticks: gucs::sequence_exhaustion().borrows_ticks(),
         start_wait_ms: gucs::start_wait_ms(&layout),
+        first_wait_ms: gucs::first_wait_ms(&layout),
         wal_mark: gucs::wal_mark(),
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn layout_ends_before(layout: Layout, begin: UnixMs) -> ErrorReport {
 
 /// The error for a clock that stays behind what was issued.
 pub(super) fn behind(last: UnixMs, issued: bool, now: UnixMs, until: UnixMs, limit: ClockLimit) -> ErrorReport {
-    let last_what = if issued { "timestamp issued" } else { "timestamp reserved before the start" };
+    let which = if issued { "the last timestamp issued is" } else { "IDs begin after" };
     let (now, last, until) = (display_time(now), display_time(last), display_time(until));
     let (limits, when) = match limit {
         ClockLimit::MaxBorrow { ms } => (
@@ -83,7 +83,7 @@ pub(super) fn behind(last: UnixMs, issued: bool, now: UnixMs, until: UnixMs, lim
         }
     };
     error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
-        .set_detail(format!("The clock shows {now}, the last {last_what} is {last}; {limits}."))
+        .set_detail(format!("The clock shows {now}, {which} {last}; {limits}."))
         .set_hint(format!("Check the clock. IDs will be issued again once it reaches {until}{when}."))
 }
 
@@ -108,22 +108,31 @@ pub(super) fn went_back(now: UnixMs, shown: UnixMs) -> ErrorReport {
         .set_hint(format!("Check the clock. IDs will be issued again once it reaches {}.", display_time(shown)))
 }
 
-/// The error for a clock that is behind the time at which IDs begin.
-pub(super) fn start_pending(now: UnixMs, until: UnixMs, was_reset: bool) -> ErrorReport {
+/// The error for a server whose IDs begin at a later time. It has to wait for at most `wait_ms`, if its clock is right.
+pub(super) fn start_pending(now: UnixMs, until: UnixMs, was_reset: bool, wait_ms: u64) -> ErrorReport {
+    let is_long = until.saturating_sub(now) > wait_ms;
+    let (now, until) = (display_time(now), display_time(until));
+    let message = if was_reset || is_long {
+        "the server's clock is behind the time at which IDs begin"
+    } else {
+        "the server does not issue IDs yet"
+    };
     let (why, hint) = if was_reset {
         (
             "snowflake_reset_state() was called with a time far ahead",
             "If that is too late, call snowflake_reset_state() again, with an earlier time that is still later than \
-             every ID of this server.",
+             every ID of this server."
+                .to_owned(),
         )
-    } else {
+    } else if is_long {
         (
             "No reliable durable mark of this worker was found",
-            "Check the clock. IDs will be issued once it reaches that time.",
+            "Check the clock. IDs will be issued once it reaches that time.".to_owned(),
         )
+    } else {
+        ("This server is new, or its durable mark was lost", format!("There is nothing to do until {until}."))
     };
-    let (now, until) = (display_time(now), display_time(until));
-    error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is behind the time at which IDs begin")
+    error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message)
         .set_detail(format!("The clock shows {now}. {why}, so IDs begin at {until}."))
         .set_hint(hint)
 }

@@ -347,7 +347,9 @@ fn max_wait(layout: &Layout) -> Duration {
     let mut max_wait = gucs::max_wait_ms().saturating_add(2 * layout.tick_ms());
     if shared().generator.counts().issued == 0 {
         // Twice the wait, in case it was counted from a little later.
-        max_wait = max_wait.max(2 * gucs::start_wait_ms(layout));
+        let is_started = shared().generator.is_started();
+        let wait = if is_started { gucs::start_wait_ms(layout) } else { gucs::first_wait_ms(layout) };
+        max_wait = max_wait.max(2 * wait);
     }
     Duration::from_millis(max_wait)
 }

@@ -180,7 +180,7 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         (
             "snowflake_pg.start_margin",
             "30 secs",
-            "Valid values are integers from 0 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
+            "Valid values are integers from -1 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
         ),
         (
             "snowflake_pg.reserve_ahead",

@@ -5,7 +5,7 @@ use testbed::{Builder, Cluster, Signal, test, value};
 
 #[test]
 fn the_log_begins_with_the_version_the_worker_and_the_layout() {
-    let cluster = Cluster::builder().worker(5).with_defaults().start();
+    let cluster = Cluster::builder().worker(5).with_all_defaults().start();
     assert_eq!(
         line(&cluster),
         "worker_id = 5, datacenter_id = 0, layout = 'flat' (t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z)"
@@ -22,13 +22,13 @@ fn line(cluster: &Cluster) -> String {
 
 #[test]
 fn each_parameter_that_is_set_to_another_value_than_its_default_is_in_the_log() {
-    let defaults = Cluster::builder().worker(3).with_defaults().start();
+    let defaults = Cluster::builder().worker(3).with_all_defaults().start();
     let parameters = "SELECT name, vartype, unit,
             CASE vartype WHEN 'bool' THEN CASE boot_val WHEN 'on' THEN 'off' ELSE 'on' END
                 WHEN 'enum' THEN (SELECT word FROM unnest(enumvals) word WHERE word <> boot_val LIMIT 1)
                 WHEN 'integer' THEN CASE min_val WHEN boot_val THEN max_val ELSE min_val END END
         FROM pg_settings WHERE name LIKE 'snowflake_pg.%' ORDER BY name";
-    let mut builder = Cluster::builder().worker(3).with_defaults();
+    let mut builder = Cluster::builder().worker(3).with_all_defaults();
     let mut expected = Vec::new();
     for row in defaults.connect().query(parameters, &[]).expect("parameters") {
         let (name, vartype): (String, String) = (row.get(0), row.get(1));
@@ -64,7 +64,7 @@ fn each_parameter_that_is_set_to_another_value_than_its_default_is_in_the_log() 
 fn a_registry_that_is_refused_is_not_quoted_in_the_log() {
     for conninfo in ["host=/nowhere password=mellon", "host=/nowhere password mellon"] {
         let cluster =
-            Cluster::builder().worker(3).with_defaults().set("snowflake_pg.registry_conninfo", conninfo).start();
+            Cluster::builder().worker(3).with_all_defaults().set("snowflake_pg.registry_conninfo", conninfo).start();
         assert!(line(&cluster).ends_with("registry_conninfo = (refused)"), "{}", cluster.log());
         assert!(!cluster.log().contains("mellon"), "{}", cluster.log());
     }

@@ -57,12 +57,14 @@ pub fn layout() -> Layout {
 
 /// What decides about the mark of a server: the defaults of the extension, but where a cluster has one worker.
 pub fn mark_settings(way: Way) -> MarkSettings {
+    let start_wait_ms = reservation::start_wait_ms(LEAST_START_MARGIN_MS, RESERVE_AHEAD_MS, layout().tick_ms());
     MarkSettings {
         layout: layout(),
         reserve_ahead_ms: RESERVE_AHEAD_MS,
         max_borrow_ms: MAX_BORROW_MS,
         borrows_ticks: false,
-        start_wait_ms: reservation::start_wait_ms(LEAST_START_MARGIN_MS, RESERVE_AHEAD_MS, layout().tick_ms()),
+        start_wait_ms,
+        first_wait_ms: start_wait_ms.max(MAX_BORROW_MS),
         wal_mark: if way == Way::Shared { WalMark::Require } else { WalMark::Prefer },
     }
 }

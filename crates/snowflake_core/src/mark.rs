@@ -92,6 +92,8 @@ pub struct MarkSettings {
     pub borrows_ticks: bool,
     /// See [`reservation::start_wait_ms`].
     pub start_wait_ms: u64,
+    /// How long a server waits in whose cluster nobody has issued an ID, in milliseconds: at most the start margin.
+    pub first_wait_ms: u64,
     /// `snowflake_pg.wal_mark`.
     pub wal_mark: WalMark,
 }
@@ -103,9 +105,9 @@ impl MarkSettings {
         self.start_wait_ms.max(self.max_borrow_ms)
     }
 
-    /// How far ahead of its clock a server begins that has [waited](reservation::start_wait_ms).
-    fn ahead_after_wait_ms(&self) -> u64 {
-        self.start_margin_ms() - self.start_wait_ms
+    /// How far ahead of its clock a server begins that has waited. `is_first` if nobody in its cluster has issued an ID.
+    fn ahead_after_wait_ms(&self, is_first: bool) -> u64 {
+        self.start_margin_ms() - if is_first { self.first_wait_ms } else { self.start_wait_ms }
     }
 }
 

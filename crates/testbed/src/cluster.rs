@@ -43,8 +43,20 @@ pub struct Builder {
     faulty_disk: bool,
     old: bool,
     own_installation: bool,
-    with_defaults: bool,
+    waits: Waits,
     pub(crate) checksums: bool,
+}
+
+/// How long a new server waits, and how far ahead its mark is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Waits {
+    /// As short as can be.
+    #[default]
+    Short,
+    /// By default, except that a new server waits no longer than one whose mark was lost.
+    Default,
+    /// By default.
+    All,
 }
 
 /// A throwaway server, running or not. Dropping it stops it and removes everything.
@@ -85,9 +97,16 @@ impl Builder {
         self.set("shared_preload_libraries", "snowflake_pg").set("snowflake_pg.worker_id", worker)
     }
 
-    /// The extension's defaults instead of the testbed's short waits, for tests that are about them.
+    /// The extension's defaults instead of the testbed's short waits, for tests that are about them. A new server waits two
+    /// seconds, as if its mark was lost.
     pub fn with_defaults(mut self) -> Self {
-        self.with_defaults = true;
+        self.waits = Waits::Default;
+        self
+    }
+
+    /// The same with the wait of a new server, as users have it.
+    pub fn with_all_defaults(mut self) -> Self {
+        self.waits = Waits::All;
         self
     }
 
@@ -185,9 +204,12 @@ impl Builder {
         cluster.configure("dynamic_shared_memory_type", "mmap");
         cluster.configure("unix_socket_directories", cluster.host().display());
         let is_preloaded = self.settings.iter().any(|(name, _)| name == "shared_preload_libraries");
-        if is_testing() && is_preloaded && !self.with_defaults {
+        if is_testing() && is_preloaded && self.waits == Waits::Short {
             cluster.configure("snowflake_pg.reserve_ahead", RESERVE_AHEAD_MS);
             cluster.configure("snowflake_pg.start_margin", 0);
+        }
+        if is_testing() && is_preloaded && self.waits == Waits::Default {
+            cluster.configure("snowflake_pg.start_margin", "1s");
         }
         for (name, value) in &self.settings {
             cluster.configure(name, value);

@@ -48,18 +48,29 @@ static START_MARGIN: Parameter<Number> = Parameter {
     name: c"snowflake_pg.start_margin",
     short: c"Sets how long a server waits that finds no durable mark.",
     long: c"At least reserve_ahead is used. After a promotion, or without a mark, IDs begin this far ahead of the clock, or \
-        max_borrow if that is more. The clocks of servers with the same worker should differ by less.",
+        max_borrow if that is more. The clocks of servers with the same worker should differ by less. -1: a second, and a \
+        new server waits until no ID is ahead of its clock.",
     context: PGC_POSTMASTER,
     flags: GUC_UNIT_MS,
-    value: Number::new(1_000, 0..=86_400_000),
+    value: Number::new(-1, -1..=86_400_000),
 };
+
+/// `start_margin = -1`, in milliseconds.
+const LEAST_START_MARGIN: u64 = 1_000;
 
 /// How long a server waits that cannot know what was issued before, in milliseconds. One that issues no ID ahead of its
 /// clock waits until its clock is where IDs begin.
 pub fn start_wait_ms(layout: &Layout) -> u64 {
     let may_be_ahead = policy(layout.tick_ms()).clock_regression.may_borrow();
-    let least = START_MARGIN.get().max(if may_be_ahead { 0 } else { max_borrow_ms() });
+    let least = START_MARGIN.get_unless_negative().unwrap_or(LEAST_START_MARGIN);
+    let least = least.max(if may_be_ahead { 0 } else { max_borrow_ms() });
     reservation::start_wait_ms(least, reserve_ahead_ms(), layout.tick_ms())
+}
+
+/// The same where nobody has issued an ID: nothing comes sooner by IDs that are ahead of the clock.
+pub fn first_wait_ms(layout: &Layout) -> u64 {
+    let margin = if START_MARGIN.get_unless_negative().is_none() { max_borrow_ms() } else { 0 };
+    start_wait_ms(layout).max(margin)
 }
 
 static WAL_MARK: Parameter<Choice<WalMark>> = Parameter {

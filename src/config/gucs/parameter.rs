@@ -37,7 +37,7 @@ pub(super) trait Define: Sync {
     fn define(&'static self);
 }
 
-/// An integer that is not negative.
+/// An integer that is not negative, or -1 if that is in its range.
 pub(super) struct Number {
     setting: GucSetting<i32>,
     range: RangeInclusive<i32>,
@@ -51,7 +51,12 @@ impl Number {
 
 impl Parameter<Number> {
     pub(super) fn get(&self) -> u64 {
-        u64::try_from(self.value.setting.get()).expect("no range begins below 0")
+        self.get_unless_negative().expect("a range that does not begin below 0")
+    }
+
+    /// Where -1 is a valid value; `None` if it is set.
+    pub(super) fn get_unless_negative(&self) -> Option<u64> {
+        u64::try_from(self.value.setting.get()).ok()
     }
 }
 

@@ -81,6 +81,7 @@ impl Files {
             max_borrow_ms: MARGIN_MS,
             borrows_ticks: true,
             start_wait_ms: MARGIN_MS,
+            first_wait_ms: MARGIN_MS,
             wal_mark,
         };
         if self.disk.last().directory.is_none() {

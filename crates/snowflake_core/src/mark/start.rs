@@ -21,6 +21,7 @@ pub struct Plan {
     record: Option<Record>,
     last_life: Option<LastLife>,
     point: StartPoint,
+    is_first: bool,
     told: [Event; 5],
 }
 
@@ -73,6 +74,9 @@ impl<S: Storage> Mark<'_, S> {
         let record = self.storage.read_record()?;
         let now = now(record.as_ref());
         let context = self.context(identity.worker, now, last_life, lease)?;
+        // A promotion must not take longer.
+        let is_unwritten = context.wal.is_some_and(|wal| wal.is_unwritten());
+        let is_first = record.is_none() && last_life.is_none() && is_unwritten && !context.was_standby;
         let decided = decide(record.as_ref(), &identity, &context);
         let told = [
             Event::begins(&identity, now),
@@ -102,7 +106,7 @@ impl<S: Storage> Mark<'_, S> {
         if is_pushed && layout.first_tick_from(point.floor) > layout.last_tick() && layout.tick_at(now).is_ok() {
             return Err(Refusal::LayoutEndsBefore { layout, begin: point.floor }.into());
         }
-        Ok(Plan { identity, now, record, last_life, point, told })
+        Ok(Plan { identity, now, record, last_life, point, is_first, told })
     }
 
     /// What matters at a start of this worker, apart from the record. An error of WAL is reported when marks are
@@ -144,7 +148,8 @@ impl<S: Storage> Mark<'_, S> {
     ///
     /// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the
     /// right one, with the right mark, may come back. For the same reason a server without a mark waits, and so it
-    /// begins less far ahead of its clock. It writes no mark meanwhile, so it waits again after a crash.
+    /// begins less far ahead of its clock, and the first one of a cluster not at all. It writes no mark meanwhile, so it
+    /// waits again after a crash.
     pub fn start(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
         let begin = self.start_at(now);
         self.tell_of_end(begin)
@@ -159,7 +164,7 @@ impl<S: Storage> Mark<'_, S> {
             }
             self.storage.sign();
             self.storage.tell(&plan.told);
-            let until = plan.point.floor - self.settings.ahead_after_wait_ms();
+            let until = plan.point.floor - self.settings.ahead_after_wait_ms(plan.is_first);
             self.storage.tell(&[Event::Waits { until }]);
             state.start_floor.store(plan.point.floor, Relaxed);
             state.start_not_before.store(until, Relaxed);

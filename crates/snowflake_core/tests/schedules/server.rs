@@ -159,12 +159,14 @@ impl Server {
     pub fn mark(&mut self) -> Mark<'_, &mut Disk> {
         let borrows_ticks = self.policy.sequence_exhaustion.borrows_ticks();
         let tick_ms = self.layout.tick_ms();
+        let start_wait_ms = reservation::start_wait_ms(LEAST_START_MARGIN, RESERVE_AHEAD, tick_ms);
         let settings = MarkSettings {
             layout: self.layout,
             reserve_ahead_ms: RESERVE_AHEAD,
             max_borrow_ms: MAX_BORROW,
             borrows_ticks,
-            start_wait_ms: reservation::start_wait_ms(LEAST_START_MARGIN, RESERVE_AHEAD, tick_ms),
+            start_wait_ms,
+            first_wait_ms: start_wait_ms.max(MAX_BORROW),
             wal_mark: self.wal_mark,
         };
         Mark::new(&self.generator, &self.state, settings, &mut self.disk)
