@@ -71,7 +71,7 @@ fn main() -> Result<()> {
         shard.connect().batch_execute(&format!("CREATE EXTENSION snowflake_pg; {TABLE}"))?;
     }
 
-    println!("\n==> Drawing a first ID from each: a server without a mark on disk waits two seconds, once");
+    println!("\n==> Drawing a first ID from each: a new server waits five seconds, once");
     thread::scope(|scope| {
         for shard in &shards {
             scope.spawn(|| value(&mut shard.connect(), "SELECT snowflake_nextval()"));
