@@ -12,8 +12,6 @@ pub const RESERVE_AHEAD_MS: u64 = 2000;
 pub const MAX_BORROW_MS: u64 = 5000;
 /// `snowflake_pg.max_wait`, in milliseconds.
 pub const MAX_WAIT_MS: u64 = 500;
-/// `snowflake_pg.start_margin`, in milliseconds.
-const LEAST_START_MARGIN_MS: u64 = 1000;
 /// `snowflake_pg.max_forward_jump`, in microseconds.
 pub const MAX_FORWARD_JUMP: Micros = 3600 * SECOND;
 /// `snowflake_pg.keep_warm`.
@@ -36,7 +34,7 @@ pub fn parameters() -> [(&'static str, String); 12] {
         ("reserve_ahead", RESERVE_AHEAD_MS.to_string()),
         ("max_borrow", MAX_BORROW_MS.to_string()),
         ("max_wait", MAX_WAIT_MS.to_string()),
-        ("start_margin", LEAST_START_MARGIN_MS.to_string()),
+        ("start_margin", "-1".to_owned()),
         ("max_forward_jump", (MAX_FORWARD_JUMP / 1000).to_string()),
         ("keep_warm", (KEEP_WARM / SECOND).to_string()),
         ("registry_lease", (LEASE_MS / 1000).to_string()),
@@ -57,7 +55,8 @@ pub fn layout() -> Layout {
 
 /// What decides about the mark of a server: the defaults of the extension, but where a cluster has one worker.
 pub fn mark_settings(way: Way) -> MarkSettings {
-    let start_wait_ms = reservation::start_wait_ms(LEAST_START_MARGIN_MS, RESERVE_AHEAD_MS, layout().tick_ms());
+    let start_wait_ms =
+        reservation::start_wait_ms(reservation::LEAST_START_WAIT_MS, RESERVE_AHEAD_MS, layout().tick_ms());
     MarkSettings {
         layout: layout(),
         reserve_ahead_ms: RESERVE_AHEAD_MS,

@@ -55,14 +55,11 @@ static START_MARGIN: Parameter<Number> = Parameter {
     value: Number::new(-1, -1..=86_400_000),
 };
 
-/// `start_margin = -1`, in milliseconds.
-const LEAST_START_MARGIN: u64 = 1_000;
-
 /// How long a server waits that cannot know what was issued before, in milliseconds. One that issues no ID ahead of its
 /// clock waits until its clock is where IDs begin.
 pub fn start_wait_ms(layout: &Layout) -> u64 {
     let may_be_ahead = policy(layout.tick_ms()).clock_regression.may_borrow();
-    let least = START_MARGIN.get_unless_negative().unwrap_or(LEAST_START_MARGIN);
+    let least = START_MARGIN.get_unless_negative().unwrap_or(reservation::LEAST_START_WAIT_MS);
     let least = least.max(if may_be_ahead { 0 } else { max_borrow_ms() });
     reservation::start_wait_ms(least, reserve_ahead_ms(), layout.tick_ms())
 }

@@ -76,6 +76,9 @@ pub fn soft_limit(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
     mark - (mark - from) / 4
 }
 
+/// How long a server waits at least that finds no certain mark, unless `snowflake_pg.start_margin` is set, in milliseconds.
+pub const LEAST_START_WAIT_MS: u64 = 1000;
+
 /// How long a server waits before its first ID if it finds no certain mark, in milliseconds: as long as a restart takes
 /// IDs ahead of a right clock, by a reservation that is rounded up to whole ticks at both ends.
 pub fn start_wait_ms(least_ms: u64, reserve_ahead_ms: u64, tick_ms: u64) -> u64 {
