@@ -74,9 +74,8 @@ impl<S: Storage> Mark<'_, S> {
         let record = self.storage.read_record()?;
         let now = now(record.as_ref());
         let context = self.context(identity.worker, now, last_life, lease)?;
-        // A promotion must not take longer.
-        let is_unwritten = context.wal.is_some_and(|wal| wal.is_unwritten());
-        let is_first = record.is_none() && last_life.is_none() && is_unwritten && !context.was_standby;
+        // WAL knows of its primary's IDs where a standby is promoted, which must not take longer.
+        let is_first = record.is_none() && last_life.is_none() && context.wal.is_some_and(|wal| wal.is_unwritten());
         let decided = decide(record.as_ref(), &identity, &context);
         let told = [
             Event::begins(&identity, now),
