@@ -101,12 +101,9 @@ pub fn of_id(id: i64, layout: &Layout) -> String {
 fn line(known: &Known) -> String {
     let LifeSpan { number, began_at, first, .. } = known.life;
     let (whose, reason, state) = (if known.is_own { "this" } else { "another" }, known.life.reason(), known.state());
-    format!("\n  life         {number:016x} of {whose} server ({reason}), {}, {state}", times(began_at, first))
-}
-
-/// What the clock showed when a life began, and the time of its first ID, which is later after a crash.
-pub fn times(started: UnixMs, begins: UnixMs) -> String {
-    format!("started {}, IDs from {}", display_time(started), display_time(begins))
+    // The time of its first ID is later after a crash.
+    let [started, begins] = [began_at, first].map(display_time);
+    format!("\n  life         {number:016x} of {whose} server ({reason}), started {started}, IDs from {begins}, {state}")
 }
 
 /// What an error says of lives that cannot be read.

@@ -1,6 +1,6 @@
 //! Asks all servers of a fleet for the lives that they know, and says whether two of them overlap.
 
-use super::super::lives::{self, numbers, times};
+use super::super::lives::{self, numbers};
 use super::super::row::{Column, Row, column};
 use super::super::time::timestamptz;
 use super::ask::{Target, ask_lives};
@@ -272,7 +272,7 @@ fn predecessor(life: &Life, name: &str) -> String {
 }
 
 fn describe(life: &Life, name: &str) -> String {
-    format!("life {:016x} of {name} ({}, {})", life.number, life.reason, times(life.started, life.begins))
+    format!("life {:016x} of {name} ({}, IDs from {})", life.number, life.reason, display_time(life.begins))
 }
 
 fn unseen(text: &str, life: Option<&Life>) -> Row {

@@ -32,7 +32,7 @@ fn audit(by: &Cluster, fleet: &[&Cluster]) -> (Vec<String>, String) {
     (results, details.join("\n"))
 }
 
-/// In how many lives of its server an explained ID can be. An audit says the same two times of a life.
+/// In how many lives of its server an explained ID can be.
 fn lives_in(explained: &str) -> usize {
     let lives = explained.split(" of this server (").skip(1);
     lives.filter(|life| life.contains("), started 20") && life.contains("Z, IDs from 20")).count()
