@@ -33,21 +33,18 @@ impl Cluster {
     /// Kills one of the backends that serve clients, which makes PostgreSQL start all over, and waits until it has.
     pub fn kill_backend(&self) {
         let mut client = self.connect();
-        let row = client
-            .query_one(
-                "SELECT coalesce(min(pid) FILTER (WHERE pid <> pg_backend_pid()), pg_backend_pid())
-                 FROM pg_stat_activity WHERE backend_type = 'client backend'",
-                &[],
-            )
-            .expect("a query");
-        let victim: i32 = row.get(0);
+        let victim = "SELECT coalesce(min(pid) FILTER (WHERE pid <> pg_backend_pid()), pg_backend_pid())
+            FROM pg_stat_activity WHERE backend_type = 'client backend'";
         let starts = || self.log().matches("ready to accept connections").count();
         let last_start = starts();
-        send(victim.cast_unsigned(), Signal::KILL);
-        // Until the postmaster has noticed, it still accepts sessions, which it then ends.
         let deadline = Instant::now() + PATIENCE;
         while starts() == last_start {
+            // While this session is there, the one that was killed had ended by itself just before.
+            if let Ok(row) = client.query_one(victim, &[]) {
+                send(row.get::<_, i32>(0).cast_unsigned(), Signal::KILL);
+            }
             assert!(Instant::now() < deadline, "the server does not come back:\n{}", self.log());
+            // Until the postmaster has noticed, it still accepts sessions, which it then ends.
             sleep(Duration::from_millis(5));
         }
     }
