@@ -148,10 +148,12 @@ impl Builder {
         cluster
     }
 
-    /// A server without a data directory, which the caller makes and runs. What it has told can be lost with that.
+    /// A server without a data directory, which the caller makes and runs. What it has told is lost with that, unless the
+    /// caller [holds](Cluster::hold_trace) it.
     pub fn bare(&self) -> Cluster {
         let cluster = self.empty();
-        cluster.traces.plant();
+        make_private(cluster.held_traces());
+        cluster.traces.touch();
         cluster
     }
 
@@ -448,5 +450,6 @@ impl Drop for Cluster {
             let _ = child.wait();
         }
         self.traces.keep(&self.data);
+        self.traces.keep_held(self.host());
     }
 }

@@ -3,6 +3,7 @@
 use crate::cluster::{Builder, Cluster, PATIENCE};
 use crate::host::make_private_file;
 use crate::query::value;
+use crate::traces;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,9 +13,6 @@ use std::time::{Duration, Instant};
 
 /// The file of lives, of which each is a new inode.
 const LIFE: &str = "snowflake_pg.life";
-
-/// The file of events, which is always the same inode.
-const TRACE: &str = "snowflake_pg.trace";
 
 impl Builder {
     /// A copy of a running server, made by pg_basebackup. Not started, and no standby.
@@ -115,13 +113,13 @@ impl Cluster {
 
     /// Puts the data directory of a stopped server back to its snapshot, once.
     pub fn put_back(&self, snapshot: &Path) {
-        let (trace, kept) = (self.data().join(TRACE), self.host().join(TRACE));
+        let (trace, kept) = (self.data().join(traces::NAME), self.host().join(traces::NAME));
         fs::rename(&trace, &kept).expect("the file itself");
         self.empty();
         fs::rename(snapshot.join(LIFE), self.data().join(LIFE)).expect("the file itself");
         run(Command::new("cp").arg("-a").arg(snapshot.join(".")).arg(self.data()));
         fs::rename(&kept, &trace).expect("the file itself");
-        fs::write(&trace, fs::read(snapshot.join(TRACE)).expect("a copy")).expect("own file");
+        fs::write(&trace, fs::read(snapshot.join(traces::NAME)).expect("a copy")).expect("own file");
     }
 
     /// Runs something that replaces postgresql.conf, and puts the old one back.

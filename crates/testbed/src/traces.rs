@@ -1,13 +1,18 @@
 //! What the servers of a test have told of their marks, for a check after the test.
 
+use crate::cluster::Cluster;
 use std::cell::RefCell;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The name of the file in a data directory.
-const NAME: &str = "snowflake_pg.trace";
+/// The name of the file in a data directory, where it is always the same inode.
+pub(crate) const NAME: &str = "snowflake_pg.trace";
+
+/// The directory beside it of files that others may remove from there.
+const HELD: &str = "held";
 
 /// The files of the servers of a test, and whether it may have changed files of its servers.
 #[derive(Debug, Default)]
@@ -51,13 +56,22 @@ impl Traces {
 
     /// Keeps what the stopped server in this data directory has told.
     pub(crate) fn keep(&self, data: &Path) {
-        let path = data.join(NAME);
+        self.keep_file(&data.join(NAME));
+    }
+
+    fn keep_file(&self, path: &Path) {
         // A test can have made something else of it.
         if path.is_file()
             && let Ok(file) = fs::read(path)
         {
             self.files.lock().unwrap_or_else(PoisonError::into_inner).push(file);
         }
+    }
+
+    /// Keeps what was [held](Cluster::hold_trace) of a server.
+    pub(crate) fn keep_held(&self, directory: &Path) {
+        let held = fs::read_dir(directory.join(HELD)).into_iter().flatten().flatten();
+        held.for_each(|file| self.keep_file(&file.path()));
     }
 
     /// From now on, files of the servers can be other ones than they have written.
@@ -103,5 +117,23 @@ impl Traces {
     /// Whether WAL can have a mark that no server has written.
     pub fn is_planted(&self) -> bool {
         self.is_planted.load(Ordering::Relaxed)
+    }
+}
+
+impl Cluster {
+    /// Where files of events stay that somebody else takes out of the data directory. Each name is kept.
+    pub fn held_traces(&self) -> PathBuf {
+        self.host().join(HELD)
+    }
+
+    /// Keeps what a running server tells, even if somebody else makes its data directory anew: its records stay in a state
+    /// directory elsewhere, and nobody would know who has written them.
+    pub fn hold_trace(&self) {
+        let trace = self.data.join(NAME);
+        let Ok(found) = fs::metadata(&trace) else { return };
+        let held = self.held_traces().join(found.ino().to_string());
+        if !held.exists() {
+            fs::hard_link(trace, held).expect("another name in one file system");
+        }
     }
 }

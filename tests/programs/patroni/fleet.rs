@@ -128,20 +128,29 @@ impl Node {
         make_private_file(&self.yaml());
     }
 
-    /// A directory of PostgreSQL's programs, of which the server alone has the clock of this node. Patroni's Python
-    /// does not stand libfaketime.
+    /// A directory of PostgreSQL's programs, of which the server alone has the clock of this node: Patroni's Python does not
+    /// stand libfaketime. pg_rewind writes over the file of what the server has told, so that goes away before.
     fn programs(&self) -> PathBuf {
         let (programs, real) = (self.machine.make_directory("bin"), self.machine.bindir());
         for entry in fs::read_dir(&real).expect("a directory") {
             let name = entry.expect("an entry").file_name();
-            if name != "postgres" {
+            if name != "postgres" && name != "pg_rewind" {
                 symlink(real.join(&name), programs.join(&name)).expect("a link");
             }
         }
         let clock = self.machine.preloaded().join(" ");
-        let script = format!("#!/bin/sh\nexec env {clock} {} \"$@\"\n", real.join("postgres").display());
-        fs::write(programs.join("postgres"), script).expect("own file");
-        fs::set_permissions(programs.join("postgres"), Permissions::from_mode(0o755)).expect("own file");
+        let (trace, held) = (self.machine.data().join("snowflake_pg.trace"), self.machine.held_traces());
+        let postgres = format!("exec env {clock} {} \"$@\"", real.join("postgres").display());
+        let pg_rewind = format!(
+            "[ ! -e '{trace}' ] || mv '{trace}' '{held}/'$$\nexec {} \"$@\"",
+            real.join("pg_rewind").display(),
+            trace = trace.display(),
+            held = held.display()
+        );
+        for (name, commands) in [("postgres", postgres), ("pg_rewind", pg_rewind)] {
+            fs::write(programs.join(name), format!("#!/bin/sh\n{commands}\n")).expect("own file");
+            fs::set_permissions(programs.join(name), Permissions::from_mode(0o755)).expect("own file");
+        }
         programs
     }
 
@@ -275,7 +284,8 @@ impl Fleet {
         self.wait_for_primary(|_| true)
     }
 
-    /// Waits until the other nodes follow the only primary, and Patroni would promote one of them.
+    /// Waits until the other nodes follow the only primary, and Patroni would promote one of them. Each then has the data
+    /// directory in which it tells what it does, until Patroni makes another one.
     pub fn wait_for_standbys(&self) {
         let streaming = "SELECT count(*) = 2 FROM pg_stat_replication WHERE state = 'streaming'";
         let ready = if self.workers == Workers::Shared { "synchronous" } else { "replica" };
@@ -286,6 +296,7 @@ impl Fleet {
                 && first.is_some_and(|primary| primary.answer(streaming) == Some(true))
                 && self.nodes.iter().any(|node| node.says(ready))
         });
+        self.nodes.iter().for_each(|node| node.machine.hold_trace());
     }
 
     /// Stops etcd in the middle of what it does, or lets it go on.

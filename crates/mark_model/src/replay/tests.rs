@@ -96,3 +96,48 @@ fn a_start_needs_the_grant_that_it_goes_by() {
     assert!(!granted(Event::Granted { worker, begins, until: until - 1 }), "an earlier end");
     assert!(!granted(Event::GrantEnds { until }), "none");
 }
+
+/// A primary whose state directory is elsewhere is made anew from the one that took over, which had not seen its last mark,
+/// and is promoted again: it finds its own record, no life, and an earlier mark in WAL.
+#[test]
+fn a_record_that_a_start_finds_was_written_by_somebody() {
+    let (sent, last, again) = (7_000, 8_000, 30_000);
+    let begins =
+        |now, timeline| Event::Begins { now, timeline, system_identifier: 5, directory: 6, worker: 3, layout: 1 << 32 };
+    let no_record = Event::FoundRecord { revision: 0, life: 0, previous_life: 0, mark: 0, logged: 0, of_worker: 0 };
+    let no_life = Event::FoundLife { number: 0, revision: 0, wal_mark: 0, worker: 0, is_elsewhere: 0 };
+    let in_wal = |mark, layout| Event::FoundInWal { mark, is_unknown: 0, common: 0, layout };
+    let decided = |decision, now, was_standby| {
+        let (floor, margin_ms) = (now + 1000, 1000);
+        Event::Decided { decision, floor, margin_ms, was_standby, lease: 0, lease_begins: 0 }
+    };
+    let starts = |first, mark| Event::Starts { first, mark, limit: u64::MAX, wal_mark: WAL_MARK };
+    let logged = |mark| Event::Logged { worker: 3, mark, counts: mark };
+    let recorded =
+        |revision, mark| Event::Recorded { revision, life: 9, previous_life: 0, mark, logged: mark, others: 0 };
+    let looks = |now| [begins(now, 1), no_record, no_life, in_wal(0, 0), decided(10, now, 0)];
+    let before = [
+        &[Event::Boot { server: 1, copy_of: 0, is_standby: 0 }],
+        &looks(4_000)[..],
+        &[Event::Waits { until: 5_000 }],
+        &looks(5_000),
+        &[starts(5_000, sent), logged(sent), recorded(1, sent)],
+        &[Event::Born { number: 9, revision: 0, wal_mark: sent, worker: 3 }, Event::Used { mark: sent }],
+        &[Event::Extends { issued: 6_000, mark: last, limit: u64::MAX, wal_mark: WAL_MARK, jumps_to: 0 }],
+        &[logged(last), recorded(2, last), Event::Used { mark: last }],
+    ];
+    let after = [
+        Event::Boot { server: 2, copy_of: 8, is_standby: 1 },
+        begins(again, 3),
+        Event::FoundRecord { revision: 2, life: 9, previous_life: 0, mark: last, logged: last, of_worker: last },
+        no_life,
+        in_wal(sent, 1 << 32),
+        decided(2, again, 1),
+        starts(again + 1000, again + MARK),
+    ];
+    let (before, of_copy) = (trace(1, &before.concat()), Trace { copy_of: 8, ..trace(2, &after) });
+    let deviation = |traces: &[Trace]| replay(traces, Touch::Files, World::ALONE).err().unwrap_or_default();
+    assert_eq!(deviation(&[before, of_copy.clone()]), "");
+    // Whoever makes the data directory anew has to keep what was told there.
+    assert!(deviation(&[of_copy]).contains("does what the model cannot do"));
+}
