@@ -9,7 +9,9 @@ use super::suite::{Evidence, Fault};
 use snowflake_core::UnixMs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testbed::{Builder, Cluster, Load, PATIENCE, Report, Signal, Volume, Witness, issued_at, real_time, value};
+use testbed::{
+    Builder, Cluster, Load, PATIENCE, Report, Signal, Volume, Witness, issued_at, mark_in, real_time, sleep_past, value,
+};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -32,6 +34,13 @@ pub const FAULTS: &[Fault] = &[
         short: 1,
         full: 4,
         run: |rounds| far_ahead(rounds, REWOUND, Memory::Directory),
+    },
+    Fault {
+        row: 35,
+        promise: "a_primary_rewound_after_a_split_repeats_nothing_by_its_absolute_directory",
+        short: 1,
+        full: 3,
+        run: |rounds| after_split(rounds, REWOUND),
     },
     Fault {
         row: 35,
@@ -60,6 +69,13 @@ pub const FAULTS: &[Fault] = &[
         short: 1,
         full: 4,
         run: |rounds| far_ahead(rounds, CLONED, Memory::Directory),
+    },
+    Fault {
+        row: 36,
+        promise: "a_primary_cloned_anew_after_a_split_repeats_nothing_by_its_absolute_directory",
+        short: 1,
+        full: 3,
+        run: |rounds| after_split(rounds, CLONED),
     },
     Fault {
         row: 36,
@@ -116,6 +132,11 @@ fn node(worker: i32) -> Builder {
 fn take_turns(a: &mut Cluster, b: &mut Cluster, turn: fn(&Cluster, &Cluster)) -> (UnixMs, Report) {
     b.wait_for_commits_of(a);
     b.promote();
+    return_to(a, b, turn)
+}
+
+/// A becomes a clone of B, which was promoted beside it.
+fn return_to(a: &mut Cluster, b: &mut Cluster, turn: fn(&Cluster, &Cluster)) -> (UnixMs, Report) {
     a.connect().batch_execute("CREATE TABLE t AS SELECT generate_series(1, 1000) i").expect("rows that B never sees");
     let load_of_b = Load::start(b, 2, IDS);
     load_of_b.wait_for_ids();
@@ -149,6 +170,27 @@ fn far_ahead(rounds: usize, back: Return, memory: Memory) -> Evidence {
         let what =
             format!("A, {} after {ahead:?}, with {memory:?}, promoted {lead} ms before its last time", back.name);
         let mut all = together_above(&what, before, after);
+        all.merge(ids_of_b);
+        all
+    })
+}
+
+/// A's last mark is in its state directory alone: WAL of B, and so of A, has an earlier one. A member of Patroni's comes to
+/// this, whose data directory is made anew.
+fn after_split(rounds: usize, back: Return) -> Evidence {
+    in_separate_rounds(rounds, |_| {
+        let volume = Volume::empty();
+        let mut a = start(Memory::Directory.node(1, &volume));
+        let mut before = some_ids_without_errors(&a);
+        let mut b = Memory::Directory.node(2, &volume).standby_of(&a);
+        b.wait_for_commits_of(&a);
+        b.promote();
+        sleep_past(mark_in(&volume.path().join("state1/mark")));
+        before.merge(some_ids_without_errors(&a));
+        let (_, ids_of_b) = return_to(&mut a, &mut b, back.turn);
+        let after = ids_until_past(&a, &before);
+        assert_only_errors(&after, &["53400"]);
+        let mut all = together_above(&format!("A, {} after a split", back.name), before, after);
         all.merge(ids_of_b);
         all
     })
