@@ -85,11 +85,12 @@ fn full_ticks_and_the_waits_for_the_next_are_counted() {
 
 #[test]
 fn a_clock_that_goes_back_is_counted_with_its_size_and_its_time() {
-    let (cluster, mut client) = server(builder().own_clock());
+    let (cluster, mut client) = settled(builder().own_clock());
     assert_eq!(status(&mut client, "last_regression_at"), "NULL");
     let clock = "SELECT clock_timestamp()";
     let mut steps = Vec::new();
-    for (nth, step) in [(1, 300), (2, 900), (3, 600)] {
+    // Longer than a busy machine takes for the IDs, and within max_borrow.
+    for (nth, step) in [(1, 2500), (2, 4500), (3, 3500)] {
         sleep(Duration::from_millis(2));
         let before = Instant::now();
         client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
@@ -105,7 +106,7 @@ fn a_clock_that_goes_back_is_counted_with_its_size_and_its_time() {
         assert_eq!(status(&mut client, &within), "t", "{from} to {until}");
     }
     let largest = number(&mut client, "(extract(epoch FROM largest_regression) * 1000)::bigint");
-    assert!((steps[1]..=900).contains(&largest), "{largest} ms, of {steps:?}");
+    assert!((steps[1]..=4500).contains(&largest), "{largest} ms, of {steps:?}");
     let borrowed = number(&mut client, "borrowed_ids");
     assert!((30..=40).contains(&borrowed), "{borrowed} IDs ahead of the clock");
     assert_eq!(number(&mut client, "history_ids + refusals"), 0);
@@ -187,22 +188,25 @@ fn counting_begins_anew_by_a_reset_that_is_for_administrators() {
 
 #[test]
 fn a_clock_that_keeps_going_back_is_warned_of_once_a_minute() {
-    let (cluster, mut client) = server(builder().own_clock());
+    let (cluster, mut client) = settled(builder().own_clock());
+    let began = Instant::now();
     for _ in 0..12 {
         cluster.set_clock(0.0);
         client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
-        cluster.set_clock(-0.5);
+        // Longer than a busy machine takes for an ID.
+        cluster.set_clock(-4.5);
         client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
     }
     assert_eq!(number(&mut client, "clock_regressions"), 12);
     let log = cluster.log();
     let warnings: Vec<_> = log.match_indices("WARNING:  snowflake_pg: the server's clock has gone back").collect();
-    assert_eq!(warnings.len(), 1, "{log}");
+    let minutes = usize::try_from(began.elapsed().as_secs() / 60).expect("a few");
+    assert!((1..=1 + minutes).contains(&warnings.len()), "{log}");
     let detail = &log[warnings[0].0..];
     let detail = detail.lines().nth(1).expect("a detail");
     let (_, size) = detail.split_once("DETAIL:  It went back by ").unwrap_or_else(|| panic!("{detail}"));
     let size: u32 = size.split(' ').next().and_then(|size| size.parse().ok()).expect("a size");
-    assert!((1..=500).contains(&size), "{detail}");
+    assert!((1..=4500).contains(&size), "{detail}");
     assert!(detail.ends_with("snowflake_pg.clock_regression is borrow."), "{detail}");
 }
 

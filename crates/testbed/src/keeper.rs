@@ -1,8 +1,11 @@
-//! What the keeper of a server is doing.
+//! What the keeper of a server is doing, and has done.
 
 use crate::cluster::{Cluster, PATIENCE};
 use crate::load::sleep_past;
 use crate::query::value;
+use crate::traces;
+use snowflake_core::UnixMs;
+use snowflake_core::mark::trace::{Entry, Event, file};
 use std::fs;
 use std::io::ErrorKind;
 use std::thread::sleep;
@@ -24,6 +27,26 @@ impl Cluster {
     /// Waits until the clock has passed the durable mark, so that the next ID needs another one.
     pub fn wait_until_mark_has_passed(&self) {
         sleep_past(self.mark());
+    }
+
+    /// The marks that a server has used, in their order, as it tells.
+    pub fn used_marks(&self) -> Vec<UnixMs> {
+        let bytes = fs::read(self.data.join(traces::NAME)).expect("what the server tells");
+        let used = |entry: Entry| if let Event::Used { mark } = entry.event { Some(mark) } else { None };
+        file::entries(&bytes).into_iter().filter_map(used).collect()
+    }
+
+    /// Waits until a server has used that many marks, and returns them.
+    pub fn wait_for_used_marks(&self, count: usize) -> Vec<UnixMs> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let marks = self.used_marks();
+            if marks.len() >= count {
+                return marks;
+            }
+            assert!(Instant::now() < deadline, "{} of {count} marks:\n{}", marks.len(), self.log());
+            sleep(Duration::from_millis(20));
+        }
     }
 }
 

@@ -128,7 +128,8 @@ fn there_is_no_horizon_with_history_and_one_again_with_another_policy() {
     assert_eq!(polled(&mut client), 3);
 }
 
-/// A server with `history` that has a past tick to draw from, and a table.
+/// A server with `history` that has past ticks to draw from, further back than a busy machine takes for a statement, and a
+/// table.
 fn server_with_history() -> (Cluster, Client) {
     let cluster = Cluster::builder()
         .worker(7)
@@ -141,7 +142,7 @@ fn server_with_history() -> (Cluster, Client) {
     client
         .batch_execute(
             "CREATE EXTENSION snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
-             INSERT INTO orders (note) VALUES ('first'); SELECT pg_sleep(1.5)",
+             INSERT INTO orders (note) VALUES ('first'); SELECT pg_sleep(4.5)",
         )
         .expect("a table");
     (cluster, client)
@@ -160,7 +161,7 @@ fn a_transaction_that_has_drawn_from_the_history_holds_the_horizon_back_below_it
     let mut other = cluster.connect();
     other.batch_execute("BEGIN").expect("a transaction");
     let first = insert(&mut other);
-    cluster.set_clock(-1.2);
+    cluster.set_clock(-4.0);
     let old = insert(&mut other);
     assert!(old < first, "from the history");
     give_up_history(&cluster, &mut client);
@@ -188,7 +189,7 @@ fn a_statement_that_still_draws_from_the_history_inserts_nothing_below_what_was_
     insert(&mut client);
     assert_eq!(polled(&mut client), 3);
     let last: i64 = value(&mut client, "SELECT max(id) FROM orders").parse().expect("an ID");
-    cluster.set_clock(-1.2);
+    cluster.set_clock(-4.0);
     client.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
     assert!(late.join().expect("a row") > last);
     let rest = format!("SELECT string_agg(note, ', ') FROM snowflake_poll(NULL::orders, {last})");
