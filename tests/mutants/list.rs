@@ -68,3 +68,24 @@ fn parse(lines: &[&str]) -> Option<Mutant> {
         against: Against::parse(tests.strip_prefix("    ")?)?,
     })
 }
+
+/// Those that any of these arguments chooses; all, if there are none.
+pub fn chosen<'a>(mutants: &'a [Mutant], arguments: &[String]) -> Vec<&'a Mutant> {
+    let is_chosen = |(nth, mutant): (usize, &Mutant), argument: &String| match part(argument) {
+        Some((part, parts)) => nth * parts / mutants.len() + 1 == part,
+        None => {
+            let is_traced = argument == "traces" && mutant.against == Against::Traces;
+            mutant.name.contains(argument) || mutant.sentence.contains(argument) || is_traced
+        }
+    };
+    let numbered = mutants.iter().enumerate();
+    let chosen =
+        numbered.filter(|&at| arguments.is_empty() || arguments.iter().any(|argument| is_chosen(at, argument)));
+    chosen.map(|(_, mutant)| mutant).collect()
+}
+
+/// `3/10` is the third of ten parts.
+fn part(argument: &str) -> Option<(usize, usize)> {
+    let (part, parts) = argument.split_once('/')?;
+    Some((part.parse().ok()?, parts.parse().ok()?))
+}

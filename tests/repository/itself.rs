@@ -71,6 +71,19 @@ fn every_mutant_has_one_marker_in_the_sources_and_changes_what_is_below_it() {
     }
 }
 
+/// A week's part of them, one week after the other.
+#[test]
+fn parts_of_the_mutants_have_each_mutant_once() {
+    let mutants = mutants(&project());
+    let part = |part: usize, parts: usize| list::chosen(&mutants, &[format!("{part}/{parts}")]);
+    for parts in [1, 10, 30] {
+        let each: Vec<_> = (1..=parts).map(|nth| part(nth, parts)).collect();
+        assert!(each.iter().all(|part| !part.is_empty()), "{parts}");
+        let names: Vec<_> = each.concat().iter().map(|mutant| &mutant.name).collect();
+        assert_eq!(names, mutants.iter().map(|mutant| &mutant.name).collect::<Vec<_>>(), "{parts}");
+    }
+}
+
 #[test]
 fn every_mutant_has_tests_that_could_notice_it() {
     let names = names();
