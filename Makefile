@@ -41,6 +41,7 @@ servers = cargo test --locked --package promises --test servers --
 example = cargo run --locked --package testbed --example
 
 .PHONY: all help setup build check layers test test-all test-versions lint bench fuzz run site clean
+.PHONY: by-date compiled tests-compiled loom-compiled programs-fetched
 all: build
 
 help:
@@ -82,9 +83,33 @@ test: build
 	@rm -f target/times
 	@$(MAKE) --no-print-directory layers; status=$$?; tools/timed; exit $$status
 
+# Beside each other, and what takes longest first: servers wait for each other, and interleavings have one processor. `also` is
+# what .ci/run adds.
 test-all: export SNOWFLAKE_PG_TESTS = all
-test-all: test
-	@$(MAKE) --no-print-directory suite/programs; status=$$?; tools/timed; exit $$status
+test-all: build
+	@tools/setup servers tests $(programs_need)
+	@rm -f target/times
+	@echo "==> Testing: what a part says comes when it has ended"
+	@$(MAKE) --no-print-directory --jobs 3 --keep-going --output-sync=target $(also) suite/servers suite/programs suite/loom suite/core; \
+		status=$$?; tools/timed; exit $$status
+
+# One of the suites that take minutes: see tools/by_date.
+by-date: build
+	@tools/by_date
+
+# What .ci/run does before: all that is compiled, and fetched meanwhile. The library's optimization has one processor at its end.
+compiled: lint build tests-compiled loom-compiled programs-fetched
+
+tests-compiled: setup
+	cargo build --locked --package disk_faults
+	$(foreach package,snowflake_core lease_model mark_model fleet_simulation promises,\
+		cargo test --locked --quiet --no-run --package $(package) &&) true
+
+loom-compiled: setup
+	RUSTFLAGS="--cfg loom" $(loom) --no-run
+
+programs-fetched: setup
+	@tools/setup $(programs_need)
 
 layers:
 	@echo "==> Testing without servers: the core, leases of workers, a simulated fleet, and interleavings (two minutes)"

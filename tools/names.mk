@@ -18,8 +18,11 @@ demo/- suite/- picture/- pack/-:
 	awk -F '[/:]' '/^## / { text = substr($$0, 4); next } $$1 == "$(@D)" && text { printf "  %-14s %s\n", $$2, text } { text = "" }' \
 		$(names)$(if $(NAME),; exit 2)
 
-# The tests beside other people's programs; arguments follow.
+# The tests beside other people's programs, and what these are; arguments follow.
 programs = cargo test --locked --package promises --test programs --
+programs_need = clients integrations patroni manifests monitoring site
+# The tests of interleavings; arguments follow.
+loom = cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom
 
 # Servers whose clock and disk fail.
 ready: build
@@ -103,8 +106,7 @@ suite/core: setup
 ## part of make test: interleavings of callers, transactions and readers (a minute)
 suite/loom: setup
 	@echo "==> Testing the core: interleavings of callers, an extension of the mark, transactions and readers"
-	@RUSTFLAGS="--cfg loom" tools/timed 'interleavings, beside those above' cargo test --locked --release --package snowflake_core \
-		--test loom --target-dir target/loom -- --test-threads 1
+	@RUSTFLAGS="--cfg loom" tools/timed 'interleavings, beside others' $(loom) -- --test-threads 1
 
 ## part of make test: every promise on servers (five minutes; TESTS="keeper:: idle")
 suite/servers: ready
@@ -112,7 +114,7 @@ suite/servers: ready
 	@tools/timed 'real servers' $(servers) "$(TESTS)"
 
 ## part of make test-all: beside Patroni, Prometheus and others (five minutes; installs them)
-suite/programs: needs = clients integrations patroni manifests monitoring site
+suite/programs: needs = $(programs_need)
 suite/programs: ready
 	@echo "==> Testing beside other people's programs"
 	@tools/timed "other people's programs" $(programs) "$(TESTS)"
@@ -162,6 +164,10 @@ suite/core-mutants: setup
 	@mkdir -p target/core-mutants
 	@export PROPTEST_MAX_SHRINK_ITERS=0; $(mutate) --cargo-arg=--lib || $(mutate) --iterate
 
+## the tests on servers 20 times, beside a load of 4 (hours; ROUNDS=1 LOAD=8 TESTS="keeper:: idle")
+suite/again: ready
+	tools/again $(or $(ROUNDS),20) $(or $(LOAD),4) "$(TESTS)"
+
 ## every fault as often as its promise deserves (50 minutes)
 suite/faults: ready
 	@echo "==> Testing on real servers: every fault, in full"
@@ -189,7 +195,7 @@ suite/mark: setup
 	@echo "==> Exploring the mark: larger worlds"
 	SNOWFLAKE_PG_TESTS=full cargo test --locked --package mark_model
 
-## checks are removed from the code, and a test notices (90 minutes; MUTANTS="parts of names")
+## checks are removed from the code, and a test notices (90 minutes; MUTANTS="parts of names" or 3/10)
 suite/mutants: setup
 	@tools/setup servers tests
 	@echo "==> Removing one check after the other, and looking which test notices"

@@ -1,6 +1,7 @@
 //! What `make` can do, and what texts say that it can.
 
 use super::files;
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Output};
 use testbed::{project, test};
@@ -47,6 +48,29 @@ fn a_name_that_no_verb_has_is_named_beside_those_that_are_there() {
 fn the_help_of_make_fits_on_a_screen() {
     let help = help();
     assert!(help.lines().count() <= 24 && help.lines().all(|line| line.chars().count() <= 100), "{help}");
+}
+
+/// Of what `.ci/run` ends with.
+#[test]
+fn each_suite_that_takes_minutes_has_its_day_of_the_week_and_each_mutant_its_week() {
+    let which = |days: &[usize]| {
+        let mut command = Command::new(project().join("tools/by_date"));
+        let output = command.arg("--which").args(days.iter().map(usize::to_string)).output().expect("tools/by_date");
+        let said = String::from_utf8(output.stdout).expect("text");
+        let suites = said.lines().map(|line| line.strip_prefix("NAME=").expect("a name").to_owned());
+        suites.collect::<Vec<_>>()
+    };
+    let suites = which(&(20_000..20_008).collect::<Vec<_>>());
+    let week: BTreeSet<_> = suites.iter().filter_map(|suite| suite.split(' ').next()).collect();
+    assert!(week.len() >= 7 && week.len() <= 8, "{suites:?}");
+    let there = listed(&["suite"]);
+    assert!(week.iter().all(|name| there.iter().any(|suite| suite == name)), "{suites:?}");
+    let nth = suites.iter().position(|suite| suite.starts_with("mutants")).expect("the mutants");
+    let (_, parts) = suites[nth].rsplit_once('/').expect("a part");
+    let parts = parts.parse().expect("a number");
+    let weeks: Vec<_> = (0..parts).map(|number| 20_000 + nth + number * week.len()).collect();
+    let expected: BTreeSet<_> = (1..=parts).map(|part| format!("mutants MUTANTS={part}/{parts}")).collect();
+    assert_eq!(which(&weeks).into_iter().collect::<BTreeSet<_>>(), expected);
 }
 
 #[test]
