@@ -47,7 +47,7 @@ struct Fleet {
 fn chaos(rounds: usize) -> Evidence {
     let registry = Registry::start_as(Cluster::builder().own_clock());
     // As many workers as servers: whatever else starts waits for the worker of one of them.
-    let rules = "SELECT snowflake_registry.forbid_worker(3), snowflake_registry.set_longest_lease('4 hours')";
+    let rules = "SELECT snowflake_registry.forbid_workers(3), snowflake_registry.set_longest_lease('4 hours')";
     registry.connect().batch_execute(rules).expect("rules");
     let members = CLOCKS.map(|clock| Member::start(member(&registry), clock)).into();
     let mut fleet = Fleet { registry, members, seen: Report::default(), random: 46, crashes: 0, later: 0.0 };
