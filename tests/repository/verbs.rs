@@ -63,7 +63,7 @@ fn each_suite_that_takes_minutes_has_its_day_of_the_week_and_each_mutant_its_wee
     let suites = which(&(20_000..20_008).collect::<Vec<_>>());
     let week: BTreeSet<_> = suites.iter().filter_map(|suite| suite.split(' ').next()).collect();
     assert!(week.len() >= 7 && week.len() <= 8, "{suites:?}");
-    let there = listed(&["suite"]);
+    let there = listed("suite");
     assert!(week.iter().all(|name| there.iter().any(|suite| suite == name)), "{suites:?}");
     let nth = suites.iter().position(|suite| suite.starts_with("mutants")).expect("the mutants");
     let (_, parts) = suites[nth].rsplit_once('/').expect("a part");
