@@ -103,7 +103,9 @@ fn line(known: &Known) -> String {
     let (whose, reason, state) = (if known.is_own { "this" } else { "another" }, known.life.reason(), known.state());
     // The time of its first ID is later after a crash.
     let [started, begins] = [began_at, first].map(display_time);
-    format!("\n  life         {number:016x} of {whose} server ({reason}), started {started}, IDs from {begins}, {state}")
+    format!(
+        "\n  life         {number:016x} of {whose} server ({reason}), started {started}, IDs from {begins}, {state}"
+    )
 }
 
 /// What an error says of lives that cannot be read.
