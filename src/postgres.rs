@@ -17,3 +17,5 @@ pub mod server_encoding;
 pub mod sleep;
 pub mod subtransaction;
 pub mod tsc;
+pub mod unnoticed;
+pub mod user;

@@ -40,6 +40,8 @@ DECLARE
     copied bigint[];
     spent interval;
 BEGIN
+    -- In a security-restricted operation, which ends with the copy, nothing can be deferred.
+    SET CONSTRAINTS ALL IMMEDIATE;
     SELECT snowflake_adopt.copy_blocks(leaf, lower(piece), upper(piece), array_agg(narrow.attnum), array_agg(wide.attnum))
         INTO copied FROM snowflake_adopt.beside b JOIN pg_attribute narrow ON narrow.attrelid = leaf AND narrow.attname = column_name
         JOIN pg_attribute wide ON wide.attrelid = leaf AND wide.attname = beside WHERE relation = root AND span IS NOT NULL;

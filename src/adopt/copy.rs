@@ -32,6 +32,10 @@ fn snowflake_adopt_copy<'row>(
         else {
             continue;
         };
+        // Only a trigger of somebody else's can have another type there.
+        if row.get_attribute_by_index(beside).is_none_or(|to| to.atttypid != pg_sys::INT8OID) {
+            continue;
+        }
         let value = match row.get_attribute_by_index(column).map(|from| from.atttypid) {
             Some(pg_sys::INT2OID) => row.get_by_index::<i16>(column).map(|value| value.map(i64::from)),
             Some(pg_sys::INT4OID) => row.get_by_index::<i32>(column).map(|value| value.map(i64::from)),

@@ -9,12 +9,20 @@ use std::ffi::{CStr, CString};
 /// Evaluates nothing. Whoever reads the text finds operators and functions for the types of the new columns: PostgreSQL
 /// does the same in `ALTER COLUMN TYPE`. An expression is a `pg_node_tree`, which no user can make.
 #[pg_extern(sql = false)]
-fn snowflake_adopt_expression(expression: &[u8], relation: pg_sys::Oid, from: Array<i16>, to: Array<i16>) -> Vec<u8> {
+fn snowflake_adopt_expression(
+    expression: &[u8],
+    relation: pg_sys::Oid,
+    from: Array<i16>,
+    to: Array<i16>,
+) -> Option<Vec<u8>> {
     let expression = CString::new(expression).expect("a text of PostgreSQL's");
     // SAFETY: the text is of a catalog. `natts` is the number of columns of the relation, which is open, and the map has
     // as many; it maps columns to themselves unless they are among `from`.
     unsafe {
-        let table = pg_sys::relation_open(relation, pg_sys::AccessShareLock.cast_signed());
+        let table = pg_sys::try_relation_open(relation, pg_sys::AccessShareLock.cast_signed());
+        if table.is_null() {
+            return None;
+        }
         let columns = (*(*table).rd_att).natts;
         let map = pg_sys::make_attrmap(columns);
         let numbers = std::slice::from_raw_parts_mut((*map).attnums, usize::try_from(columns).unwrap_or(0));
@@ -29,6 +37,6 @@ fn snowflake_adopt_expression(expression: &[u8], relation: pg_sys::Oid, from: Ar
         let text = pg_sys::deparse_expression(node, context, false, false);
         pg_sys::relation_close(table, pg_sys::AccessShareLock.cast_signed());
         // In the encoding of the database, which need not be UTF-8.
-        CStr::from_ptr(text).to_bytes().to_vec()
+        Some(CStr::from_ptr(text).to_bytes().to_vec())
     }
 }

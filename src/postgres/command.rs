@@ -4,6 +4,7 @@
 //! superuser who runs a command on the table. PostgreSQL does the same in REINDEX and ANALYZE.
 
 use super::report::{error_report, raise};
+use super::user::{FormerUser, User};
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -58,59 +59,49 @@ pub struct As {
     _user: FormerUser,
 }
 
-/// The former user, who is restored when this is dropped.
-struct FormerUser {
-    user: pg_sys::Oid,
-    context: c_int,
-}
-
 impl As {
     /// `None` if the session has connected as the role: its own code gains nothing, and a security-restricted operation
     /// cannot create temporary tables.
     pub fn begin(role: pg_sys::Oid) -> Option<Self> {
-        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: every session has these users, and the current one is written to these two variables.
-        let authenticated = unsafe {
-            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-            pg_sys::GetAuthenticatedUserId()
-        };
+        // SAFETY: every session has these users.
+        let (user, authenticated) = unsafe { (pg_sys::GetUserId(), pg_sys::GetAuthenticatedUserId()) };
         // Not the user of SET ROLE or SET SESSION AUTHORIZATION, which code of the role can reset.
         // mutant: role-not-reset
         if user == role && authenticated == role {
             return None;
         }
-        // mutant: role-restricted
-        let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION.cast_signed();
-        // SAFETY: the role exists, as the owner of a locked table, or since it was just looked up.
-        unsafe { pg_sys::SetUserIdAndSecContext(role, restricted) };
+        Some(Self::restricted(role))
+    }
+
+    /// Also if the session has connected as the role.
+    pub fn restricted(role: pg_sys::Oid) -> Self {
         // As PostgreSQL's RestrictSearchPath(), which came with version 17: else the caller's search_path would choose
         // what the role's code calls.
-        Some(Self { _user: FormerUser { user, context }, _names: Settings::catalog_names() })
-    }
-}
-
-impl Drop for FormerUser {
-    fn drop(&mut self) {
-        // SAFETY: the user was the one before.
-        unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
+        // The role exists, as the owner of a locked table, or since it was just looked up.
+        Self { _user: User::now().restricted(role).begin(), _names: Settings::catalog_names() }
     }
 }
 
 /// Runs a command as a role that the user can become by SET ROLE. Returns its first value if that is a bigint.
 pub fn run_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
-    // SAFETY: every session has a user. The checks take any role, and raise an ERROR if the user cannot become it, or if
-    // there is none.
+    // SAFETY: every session has a user.
+    // mutant: run-as-member
+    let user = unsafe { pg_sys::GetUserId() };
+    must_become(user, role);
+    let _role = As::begin(role);
+    run(&[command])
+}
+
+/// Raises an ERROR unless there are these roles, and the user could become the other one by SET ROLE.
+pub fn must_become(user: pg_sys::Oid, role: pg_sys::Oid) {
+    // SAFETY: these take any roles.
     unsafe {
-        // mutant: run-as-member
-        let user = pg_sys::GetUserId();
         #[cfg(feature = "pg15")]
         pg_sys::check_is_member_of_role(user, role);
         #[cfg(not(feature = "pg15"))]
         pg_sys::check_can_set_role(user, role);
         pg_sys::GetUserNameFromId(role, false);
     }
-    let _role = As::begin(role);
-    run(&[command])
 }
 
 /// Runs a command. Returns its first value if that is a bigint.

@@ -3,6 +3,7 @@
 mod constraints;
 mod disturbed;
 mod goals;
+mod lent;
 mod obstacles;
 mod rights;
 mod watched;
