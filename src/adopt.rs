@@ -1,9 +1,11 @@
 //! What the extension `snowflake_adopt` needs of C. `sql/adopt` decides what is done; see docs/adopting.md.
 
+mod caller;
 mod copy;
 mod expression;
 mod plan;
 pub mod resume;
 mod rows;
 mod top_level;
+mod turns;
 mod worker;

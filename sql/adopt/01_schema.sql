@@ -1,7 +1,11 @@
 -- snowflake_adopt: plans that give existing tables Snowflake IDs, or take them back. `make install` joins the files of this folder.
 
--- Plans are commands for \gexec. They are made with the caller's rights, and making one changes nothing. search_path is always the same
--- one, so that names in commands show their schemas.
+-- Plans are commands for \gexec. Making one changes nothing. search_path is always the same one, so that names in commands show their
+-- schemas.
+--
+-- Only the functions that users need may be called by everybody: 15_rights.sql has them. The others run with the rights of their owner, a
+-- superuser. Whatever can run code of somebody else, or change a table that is not ours, they do by as_caller(), and code of a table's
+-- owner by run_as().
 
 -- The schema goes with the extension. This fails if there is such a schema, since its owner could create functions in it.
 CREATE SCHEMA snowflake_adopt;
@@ -12,6 +16,15 @@ CREATE TYPE snowflake_adopt.step AS (step integer, command text, note text);
 COMMENT ON TYPE snowflake_adopt.step IS 'row of plan(), revert_plan(), and their forms for a schema';
 COMMENT ON COLUMN snowflake_adopt.step.command IS 'to be run, in order; NULL for a remark or an obstacle, or if there is nothing to do';
 COMMENT ON COLUMN snowflake_adopt.step.note IS 'what the command does, rewrites and locks; or what the plan does not change, or what prevents it';
+
+CREATE FUNCTION snowflake_adopt.caller() RETURNS oid
+    LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_caller_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.caller() IS 'not to be called: the role that calls what everybody may call';
+
+CREATE FUNCTION snowflake_adopt.as_caller(command text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_as_caller_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.as_caller(text) IS
+    'not to be called: runs a command with the rights of the caller; returns its first value if that is a bigint';
 
 -- ALTER EXTENSION can move snowflake_pg, so its schema is looked up.
 CREATE FUNCTION snowflake_adopt.ids() RETURNS text
@@ -49,9 +62,9 @@ COMMENT ON FUNCTION snowflake_adopt.all_or_nothing() IS
 
 CREATE FUNCTION snowflake_adopt.is_other(owner oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT pg_get_userbyid(owner) <> current_user
+    SELECT owner <> snowflake_adopt.caller()
 $$;
-COMMENT ON FUNCTION snowflake_adopt.is_other(oid) IS 'not to be called: whether an owner is another role than the current user';
+COMMENT ON FUNCTION snowflake_adopt.is_other(oid) IS 'not to be called: whether an owner is another role than the caller';
 
 -- For commands that can call code of the owner.
 CREATE FUNCTION snowflake_adopt.as_owner(owner oid, command text) RETURNS text
@@ -65,19 +78,16 @@ COMMENT ON FUNCTION snowflake_adopt.as_owner(oid, text) IS 'not to be called: a 
 -- Also while a plan is made: an index can call code of the owner.
 CREATE FUNCTION snowflake_adopt.read_as_owner(owner oid, query text) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    number bigint;
 BEGIN
     -- mutant: read-as-owner
-    IF snowflake_adopt.is_other(owner) AND pg_has_role(owner, 'MEMBER') THEN
-        RETURN snowflake_adopt.run_as(owner, query);
+    IF snowflake_adopt.is_other(owner) AND pg_has_role(snowflake_adopt.caller(), owner, 'MEMBER') THEN
+        RETURN snowflake_adopt.as_caller(format('SELECT snowflake_adopt.run_as(%L, %L)', owner::regrole, query));
     END IF;
-    EXECUTE query INTO number;
-    RETURN number;
+    RETURN snowflake_adopt.as_caller(query);
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.read_as_owner(oid, text) IS
-    'not to be called: the number that a query returns, with the rights of an owner if the current user can become that role';
+    'not to be called: the number that a query returns, with the rights of an owner if the caller can become that role';
 
 CREATE FUNCTION snowflake_adopt.begins() RETURNS SETOF snowflake_adopt.step
     LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$

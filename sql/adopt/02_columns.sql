@@ -90,8 +90,8 @@ COMMENT ON FUNCTION snowflake_adopt.narrow_list(regclass[], name[]) IS
     'not to be called: the columns of narrow() as a text; NULL if there are none';
 
 -- Before COMMIT, since others can have added foreign keys.
-CREATE FUNCTION snowflake_adopt.must_be_bigint(relations regclass[], columns name[]) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION snowflake_adopt.must_be_bigint_for_caller(relations regclass[], columns name[]) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     narrow text := snowflake_adopt.narrow_list(relations, columns);
 BEGIN
@@ -102,6 +102,9 @@ BEGIN
     END IF;
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.must_be_bigint_for_caller(regclass[], name[]) IS 'not to be called: does what must_be_bigint() is for';
+CREATE FUNCTION snowflake_adopt.must_be_bigint(relations regclass[], columns name[]) RETURNS void
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.must_be_bigint(regclass[], name[]) IS
     'not to be called: for plans, an error unless these columns, and the columns that reference them, are bigint';
 

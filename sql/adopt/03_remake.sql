@@ -161,9 +161,9 @@ CREATE FUNCTION snowflake_adopt.fingerprint(class oid, object oid, with_definiti
 $$;
 COMMENT ON FUNCTION snowflake_adopt.fingerprint(oid, oid, boolean) IS 'not to be called: differs if an object has changed';
 
-CREATE FUNCTION snowflake_adopt.must_be_unchanged(kind text, names text[], arguments text[], fingerprint text, with_definition boolean)
+CREATE FUNCTION snowflake_adopt.must_be_unchanged_for_caller(kind text, names text[], arguments text[], fingerprint text, with_definition boolean)
     RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     address record;
 BEGIN
@@ -176,12 +176,15 @@ BEGIN
     END IF;
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.must_be_unchanged_for_caller(text, text[], text[], text, boolean) IS 'not to be called: does what must_be_unchanged() is for';
+CREATE FUNCTION snowflake_adopt.must_be_unchanged(kind text, names text[], arguments text[], fingerprint text, with_definition boolean) RETURNS void
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.must_be_unchanged(text, text[], text[], text, boolean) IS
     'not to be called: for plans, an error if an object to be recreated has changed';
 
 -- Another role's function can fit bigint better.
-CREATE FUNCTION snowflake_adopt.must_depend_on(kind text, names text[], arguments text[], dependencies text) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION snowflake_adopt.must_depend_on_for_caller(kind text, names text[], arguments text[], dependencies text) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     address record;
     present text;
@@ -197,5 +200,8 @@ BEGIN
     END IF;
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.must_depend_on_for_caller(text, text[], text[], text) IS 'not to be called: does what must_depend_on() is for';
+CREATE FUNCTION snowflake_adopt.must_depend_on(kind text, names text[], arguments text[], dependencies text) RETURNS void
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.must_depend_on(text, text[], text[], text) IS
     'not to be called: for plans, an error if a recreated object depends on other objects than before';

@@ -76,7 +76,7 @@ CREATE FUNCTION snowflake_adopt.why_not_remade(class oid, object oid, of_tables 
         WHEN prosqlbody IS NULL AND p.oid IS NOT NULL THEN 'its body is not SQL-standard'
         -- mutant: plan-several-owners
         WHEN (coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE THEN 'it and the tables that it reads have different owners'
-        WHEN NOT pg_has_role(of_tables, 'USAGE') THEN 'it belongs to another role'
+        WHEN NOT pg_has_role(snowflake_adopt.caller(), of_tables, 'USAGE') THEN 'it belongs to another role'
         WHEN NOT has_schema_privilege(of_tables, coalesce(c.relnamespace, p.pronamespace), 'CREATE') THEN 'its owner cannot create in its schema'
         WHEN p.proleakproof AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = of_tables) THEN 'its owner cannot make a leakproof function'
         WHEN EXISTS (SELECT FROM pg_type y WHERE y.oid IN (SELECT snowflake_adopt.types_used(class, object)) AND typowner NOT IN (of_tables, 10))

@@ -231,8 +231,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.must_be_adoptable(regclass, name) IS
     'not to be called: an error unless this is a column of a table whose type can have Snowflake IDs';
 
-CREATE FUNCTION snowflake_adopt.plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_adopt.step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION snowflake_adopt.plan_for_caller(relation regclass, column_name name) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     old_default text := snowflake_adopt.default_of(relation, column_name);
@@ -245,6 +245,9 @@ BEGIN
     RETURN QUERY SELECT * FROM snowflake_adopt.make_plan(ARRAY[relation], ARRAY[column_name], true);
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.plan_for_caller(regclass, name) IS 'not to be called: does what plan() is for';
+CREATE FUNCTION snowflake_adopt.plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_adopt.step
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.plan(regclass, name) IS
     'commands for \gexec that give a column the default snowflake_nextval(), and make it and the columns that reference it bigint; changes nothing itself';
 
@@ -268,8 +271,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.numbered(regnamespace) IS
     'not to be called: the columns of a schema that sequences or identities number, and why a plan does not change one';
 
-CREATE FUNCTION snowflake_adopt.schema_plan(schema regnamespace) RETURNS SETOF snowflake_adopt.step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION snowflake_adopt.schema_plan_for_caller(schema regnamespace) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 100 SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     relations regclass[];
@@ -292,5 +295,8 @@ BEGIN
     END IF;
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.schema_plan_for_caller(regnamespace) IS 'not to be called: does what schema_plan() is for';
+CREATE FUNCTION snowflake_adopt.schema_plan(schema regnamespace) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.schema_plan(regnamespace) IS
     'the commands of plan() for all primary keys of a schema that sequences or identities number, in a transaction for each table that must be rewritten; leaves narrow keys where snowflake_pg.widen_serial is off; changes nothing itself';

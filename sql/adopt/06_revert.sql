@@ -80,8 +80,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.makes_identity(regclass, name) IS
     'not to be called: the commands that make a column without a sequence an identity above its greatest ID';
 
-CREATE FUNCTION snowflake_adopt.revert_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_adopt.step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION snowflake_adopt.revert_plan_for_caller(relation regclass, column_name name) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 10 SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     old_default text := snowflake_adopt.default_of(relation, column_name);
@@ -116,11 +116,14 @@ BEGIN
         SELECT 3, 1, 'COMMIT', 'The column remains a bigint, and all IDs remain.') planned(place, nth, command, note);
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.revert_plan_for_caller(regclass, name) IS 'not to be called: does what revert_plan() is for';
+CREATE FUNCTION snowflake_adopt.revert_plan(relation regclass, column_name name DEFAULT 'id') RETURNS SETOF snowflake_adopt.step
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.revert_plan(regclass, name) IS
     'commands for \gexec that give a column back the sequence or the identity that it had before plan(), or else an identity above its greatest ID; changes nothing itself';
 
-CREATE FUNCTION snowflake_adopt.revert_schema_plan(schema regnamespace) RETURNS SETOF snowflake_adopt.step
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION snowflake_adopt.revert_schema_plan_for_caller(schema regnamespace) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 100 SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN
     RETURN QUERY
@@ -133,12 +136,15 @@ BEGIN
         FROM adopted WHERE NOT is_key
         UNION ALL
         SELECT CASE WHEN command IS NULL THEN 2 ELSE 3 END, relation, column_name, step, command, note
-        FROM adopted CROSS JOIN LATERAL snowflake_adopt.revert_plan(relation, column_name) WHERE is_key
+        FROM adopted CROSS JOIN LATERAL snowflake_adopt.revert_plan_for_caller(relation, column_name) WHERE is_key
     ) planned(place, relation, column_name, nth, command, note);
     IF NOT FOUND THEN
         RETURN QUERY VALUES (1, NULL, format('There is nothing to do: no primary key in schema %s has Snowflake IDs.', schema));
     END IF;
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.revert_schema_plan_for_caller(regnamespace) IS 'not to be called: does what revert_schema_plan() is for';
+CREATE FUNCTION snowflake_adopt.revert_schema_plan(schema regnamespace) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.revert_schema_plan(regnamespace) IS
     'the commands of revert_plan() for all primary keys of a schema that have Snowflake IDs, in a transaction for each; changes nothing itself';

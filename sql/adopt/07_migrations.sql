@@ -6,7 +6,7 @@
 CREATE TABLE snowflake_adopt.migration (
     relation regclass PRIMARY KEY,
     column_name name NOT NULL,
-    role regrole NOT NULL DEFAULT pg_catalog.quote_ident(current_user)::regrole,
+    role regrole NOT NULL,
     goal text NOT NULL DEFAULT 'started' CHECK (goal IN ('started', 'copied', 'adopted', 'undone')),
     is_paused boolean NOT NULL DEFAULT false,
     is_published boolean NOT NULL DEFAULT false,
@@ -19,7 +19,8 @@ CREATE TABLE snowflake_adopt.migration (
     failures integer NOT NULL DEFAULT 0,
     repeats integer NOT NULL DEFAULT 0,
     error text,
-    begun_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
+    begun_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    turn_at timestamptz
 );
 COMMENT ON TABLE snowflake_adopt.migration IS 'tables whose IDs are becoming Snowflake IDs while they are in use; see snowflake_adopt.progress';
 
@@ -50,56 +51,43 @@ COMMENT ON TABLE snowflake_adopt.copying IS 'blocks of tables and partitions who
 -- By SET ROLE, which a membership includes unless PostgreSQL 16 or later was told otherwise.
 CREATE FUNCTION snowflake_adopt.may_become(role oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT pg_has_role(role, CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
+    SELECT pg_has_role(snowflake_adopt.caller(), role, CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
 $$;
-COMMENT ON FUNCTION snowflake_adopt.may_become(oid) IS 'not to be called: whether the user could become a role';
+COMMENT ON FUNCTION snowflake_adopt.may_become(oid) IS 'not to be called: whether the caller could become a role';
 
 -- Also a table that was dropped.
 CREATE FUNCTION snowflake_adopt.may_change(relation regclass) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND NOT snowflake_adopt.may_become(relowner))
 $$;
-COMMENT ON FUNCTION snowflake_adopt.may_change(regclass) IS 'not to be called: whether the user could become the owner of a table';
-
--- Whoever could become the role of a migration sees and changes it, and nobody else.
--- mutant: migration-of-others
-ALTER TABLE snowflake_adopt.migration ENABLE ROW LEVEL SECURITY;
-ALTER TABLE snowflake_adopt.beside ENABLE ROW LEVEL SECURITY;
-ALTER TABLE snowflake_adopt.copying ENABLE ROW LEVEL SECURITY;
-CREATE POLICY of_a_table ON snowflake_adopt.migration AS RESTRICTIVE FOR INSERT
-    WITH CHECK (EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) relation));
-CREATE POLICY members ON snowflake_adopt.migration
-    USING (snowflake_adopt.may_become(role::oid))
-    WITH CHECK (snowflake_adopt.may_become(role::oid) AND snowflake_adopt.may_change(relation));
--- mutant: column-of-others
-CREATE POLICY members ON snowflake_adopt.beside
-    USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration))
-    WITH CHECK (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration)
-        AND snowflake_adopt.may_change(relation));
-CREATE POLICY members ON snowflake_adopt.copying
-    USING (EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation OPERATOR(pg_catalog.=) migration));
-GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_adopt.migration, snowflake_adopt.beside, snowflake_adopt.copying TO PUBLIC;
+COMMENT ON FUNCTION snowflake_adopt.may_change(regclass) IS 'not to be called: whether the caller could become the owner of a table';
 
 CREATE FUNCTION snowflake_adopt.launch(migration oid) RETURNS integer
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_launch_wrapper';
 COMMENT ON FUNCTION snowflake_adopt.launch(oid) IS
     'not to be called: starts a background worker that carries a migration on; its process ID';
 
--- The process that carries a migration on.
+-- Others get parallel workers and migrations, too.
+CREATE FUNCTION snowflake_adopt.waits_for_turn(role oid) RETURNS text
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_waits_for_turn_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.waits_for_turn(oid) IS
+    'not to be called: which background workers must end before one of this role can begin; NULL if none';
+
+-- The process that carries a migration on, by a lock that no command of anybody takes.
 CREATE FUNCTION snowflake_adopt.carrier(migration oid) RETURNS integer
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND objid = migration
-        AND classid = 'snowflake_adopt.migration'::regclass AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    SELECT pid FROM pg_locks WHERE locktype = 'object' AND objsubid = 1 AND granted AND objid = migration
+        AND classid = 'pg_class'::regclass AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 $$;
 COMMENT ON FUNCTION snowflake_adopt.carrier(oid) IS
     'not to be called: the process that carries a migration on; NULL if there is none';
 
--- Whether this process carries the migration on from now on. If a process has ended in the same step three times, the step may be what
--- ends it, and the server with it.
+-- For a process that has the lock. If one has ended in the same step three times, the step may be what ends it, and the server with it.
 CREATE FUNCTION snowflake_adopt.carry(migration oid) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 BEGIN
-    IF NOT pg_try_advisory_lock('snowflake_adopt.migration'::regclass::oid::integer, migration::integer) THEN
+    UPDATE snowflake_adopt.migration m SET turn_at = clock_timestamp() WHERE m.relation = migration AND m.role = snowflake_adopt.caller();
+    IF NOT FOUND THEN
         RETURN 0;
     END IF;
     -- mutant: migration-ends
@@ -110,7 +98,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.carry(oid) IS
-    'not to be called: 1 if this process carries a migration on from now on, 0 if another one does';
+    'not to be called: 1 if this process carries a migration on from now on, 0 if it is of another role';
 
 CREATE FUNCTION snowflake_adopt.phases(goal text) RETURNS text[]
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -130,7 +118,7 @@ COMMENT ON FUNCTION snowflake_adopt.rest_from_work(oid) IS 'not to be called: no
 -- What the background worker does next: a command, at the top level if no function can run it, and how long to wait after it. No row if the
 -- goal is reached, or the migration paused.
 CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT at_top_level boolean, OUT wait_ms bigint) RETURNS SETOF record
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = next.migration AND NOT m.is_paused);
     now_in text;
@@ -170,11 +158,19 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.next(oid, boolean) IS 'not to be called: what the background worker of a migration does next';
 
+-- As pg_stat_activity would show it to the caller.
+CREATE FUNCTION snowflake_adopt.state_of(a pg_stat_activity) RETURNS text
+    LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT a.state WHERE pg_has_role(snowflake_adopt.caller(), 'pg_read_all_stats'::name, 'USAGE') OR pg_has_role(snowflake_adopt.caller(), a.usesysid, 'USAGE')
+$$;
+COMMENT ON FUNCTION snowflake_adopt.state_of(pg_stat_activity) IS
+    'not to be called: the state of a process; NULL if the caller may not know it';
+
 -- The oldest transaction with a lock on one of these tables, among these processes, or else among all others.
 CREATE FUNCTION snowflake_adopt.lock_of_others(tables oid[], pids integer[]) RETURNS text
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('a lock on %s, which %s', l.relation::regclass,
-        CASE WHEN gid IS NULL THEN concat('pid ', l.pid, ' has', ' (' || a.state || ')') ELSE format('the prepared transaction %L has', gid) END)
+        CASE WHEN gid IS NULL THEN concat('pid ', l.pid, ' has', ' (' || snowflake_adopt.state_of(a) || ')') ELSE format('the prepared transaction %L has', gid) END)
     FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
     -- Each transaction has a lock on its own ID.
     LEFT JOIN (pg_locks own JOIN pg_prepared_xacts ON transaction = own.transactionid)
@@ -190,7 +186,7 @@ COMMENT ON FUNCTION snowflake_adopt.lock_of_others(oid[], integer[]) IS
 CREATE FUNCTION snowflake_adopt.waits_now(waiting integer) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(snowflake_adopt.lock_of_others(ARRAY(SELECT relation FROM pg_locks WHERE pid = waiting AND NOT granted), pids),
-        (SELECT 'the transaction of ' || string_agg(concat('pid ', a.pid, ' (' || a.state || ')'), ', ') FROM pg_stat_activity a WHERE a.pid = ANY (pids)),
+        (SELECT 'the transaction of ' || string_agg(concat('pid ', a.pid, ' (' || snowflake_adopt.state_of(a) || ')'), ', ') FROM pg_stat_activity a WHERE a.pid = ANY (pids)),
         'a prepared transaction')
     FROM (SELECT pg_blocking_pids(waiting)) b(pids) WHERE pids <> '{}'
 $$;
@@ -199,7 +195,7 @@ COMMENT ON FUNCTION snowflake_adopt.waits_now(integer) IS
 
 -- Errors that pass: somebody holds a lock, or has cancelled the command, or there is no room for the moment.
 CREATE FUNCTION snowflake_adopt.failed(migration oid, state text, message text) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     passes boolean := state IN ('55P03', '40P01', '40001', '57014', '55006') OR state LIKE '53%';
     is_repeated boolean := state = '23514' AND strpos(message, 'snowflake_adopt_equal') > 0;

@@ -8,7 +8,7 @@ COMMENT ON FUNCTION snowflake_adopt.copy_columns() IS
 -- Who waits for a lock of ours gets it after a quarter of a second. Autovacuum makes room for it after 20 ms, and it is this
 -- transaction that a deadlock ends, since nobody else's looks for one so soon.
 CREATE FUNCTION snowflake_adopt.wait_briefly_for_locks() RETURNS void
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT set_config('lock_timeout', '250ms', true), set_config('deadlock_timeout', '20ms', true)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.wait_briefly_for_locks() IS
@@ -79,6 +79,7 @@ COMMENT ON FUNCTION snowflake_adopt.columns_to_do(regclass) IS
 CREATE FUNCTION snowflake_adopt.add_columns(table_oid oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    owner oid := (SELECT relowner FROM pg_class WHERE oid = table_oid);
     added text;
     differs text;
     pairs text;
@@ -87,13 +88,17 @@ BEGIN
         string_agg(format('%L, %L', column_name, beside), ', ')
         INTO added, differs, pairs FROM snowflake_adopt.beside WHERE relation = table_oid;
     PERFORM snowflake_adopt.wait_briefly_for_locks();
-    EXECUTE format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS snowflake_adopt_equal, %s', table_oid::regclass, added);
+    -- As the owner, since whoever opens a partitioned table for these commands simplifies the expressions of its key.
+    PERFORM snowflake_adopt.as_caller(snowflake_adopt.as_owner(owner,
+        format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS snowflake_adopt_equal, %s', table_oid::regclass, added)));
     DELETE FROM snowflake_adopt.copying USING snowflake_adopt.members(table_oid) member WHERE relation = member;
     -- Triggers run in the order of their names, and this one must run after those that change a key.
-    EXECUTE format('CREATE OR REPLACE TRIGGER "~snowflake_adopt" BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (%s)
-        EXECUTE FUNCTION snowflake_adopt.copy_columns(%s)', table_oid::regclass, differs, pairs);
+    -- mutant: key-as-owner
+    PERFORM snowflake_adopt.as_caller(snowflake_adopt.as_owner(owner,
+        format('CREATE OR REPLACE TRIGGER "~snowflake_adopt" BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_adopt.copy_columns(%s)',
+            table_oid::regclass, differs, pairs)));
     -- Also for rows that logical replication applies.
-    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER "~snowflake_adopt"', table_oid::regclass);
+    PERFORM snowflake_adopt.as_caller(snowflake_adopt.as_owner(owner, format('ALTER TABLE %s ENABLE ALWAYS TRIGGER "~snowflake_adopt"', table_oid::regclass)));
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.add_columns(oid) IS

@@ -88,7 +88,7 @@ COMMENT ON FUNCTION snowflake_adopt.copying_of(oid) IS
 
 -- As much as everybody may know: pg_stat_replication shows the rest to pg_read_all_stats.
 CREATE FUNCTION snowflake_adopt.lagging(max_lag interval) RETURNS text
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('a standby or subscriber, which is %s behind', date_trunc('second', max(replay_lag))) FROM pg_stat_replication
     WHERE replay_lag > max_lag HAVING count(*) > 0
 $$;

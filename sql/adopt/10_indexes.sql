@@ -110,7 +110,7 @@ COMMENT ON FUNCTION snowflake_adopt.statistics_to_do(regclass) IS
 CREATE FUNCTION snowflake_adopt.analyze(table_oid oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE (SELECT format('ANALYZE %s (%s)', table_oid::regclass, string_agg(quote_ident(beside), ', ')) FROM snowflake_adopt.beside WHERE relation = table_oid);
+    PERFORM snowflake_adopt.as_caller((SELECT format('ANALYZE %s (%s)', table_oid::regclass, string_agg(quote_ident(beside), ', ')) FROM snowflake_adopt.beside WHERE relation = table_oid));
     UPDATE snowflake_adopt.beside SET is_analyzed = true WHERE relation = table_oid;
 END
 $$;

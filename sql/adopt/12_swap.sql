@@ -77,8 +77,10 @@ CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place i
         SELECT b.relation, b.column_name, b.beside, relowner, a.*, a.attnum AS number FROM snowflake_adopt.beside b JOIN pg_class c ON c.oid = b.relation
         JOIN pg_attribute a ON attrelid = b.relation AND attname = b.column_name WHERE b.migration = replaces_columns.migration)
     -- From PostgreSQL 18 on, it is a constraint that has a name.
-    SELECT 6, CASE WHEN k.oid IS NULL THEN format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', relation, beside)
-        ELSE format('ALTER TABLE %s ADD CONSTRAINT snowflake_adopt_%s NOT NULL %I%s', relation, k.oid, beside, k.suffix) END
+    -- It looks whether a CHECK implies it, which can call code of the owner.
+    -- mutant: not-null-as-owner
+    SELECT 6, snowflake_adopt.as_owner(relowner, CASE WHEN k.oid IS NULL THEN format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', relation, beside)
+        ELSE format('ALTER TABLE %s ADD CONSTRAINT snowflake_adopt_%s NOT NULL %I%s', relation, k.oid, beside, k.suffix) END)
     FROM replaced CROSS JOIN LATERAL snowflake_adopt.not_null_of(attrelid, number) k WHERE attnotnull
     UNION ALL
     -- That of a partition which was attached becomes one with it, and is renamed with it only if they have one name.
@@ -91,7 +93,9 @@ CREATE FUNCTION snowflake_adopt.replaces_columns(migration regclass, OUT place i
     SELECT 11, format('ALTER TABLE %s RENAME CONSTRAINT snowflake_adopt_%s TO %I', relation, k.oid, conname)
     FROM replaced JOIN pg_constraint k ON conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[number]
     UNION ALL
-    SELECT 7, format('ALTER TABLE %s %s', relation, string_agg(format('DROP COLUMN %I', column_name), ', ')) FROM replaced GROUP BY relation
+    -- It looks into the partition key.
+    SELECT 7, snowflake_adopt.as_owner(relowner, format('ALTER TABLE %s %s', relation, string_agg(format('DROP COLUMN %I', column_name), ', ')))
+    FROM replaced GROUP BY relation, relowner
     UNION ALL
     SELECT 8, format('ALTER TABLE %s RENAME COLUMN %I TO %I', relation, beside, column_name) FROM replaced
     UNION ALL
@@ -151,7 +155,9 @@ CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass, greatest_id bi
         FROM snowflake_adopt.beside b WHERE b.migration = swap_commands.migration
         UNION ALL
         SELECT CASE WHEN r.place < 9 THEN 2 ELSE 14 END, r.place, nth, r.command FROM snowflake_adopt.migration m
-        CROSS JOIN LATERAL snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r WHERE m.relation = swap_commands.migration
+        CROSS JOIN LATERAL snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r
+        -- swap() does the rest.
+        WHERE m.relation = swap_commands.migration AND r.place <> 2
         UNION ALL
         SELECT place, 0, 0, command FROM snowflake_adopt.replaces_columns(swap_commands.migration)
         UNION ALL
@@ -190,6 +196,7 @@ DECLARE
     command text;
     commands text[];
     locks text[];
+    settings text;
     lost text;
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = swap.migration);
     greatest bigint := snowflake_adopt.greatest_wide_id(m.relation, m.column_name);
@@ -199,7 +206,7 @@ BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     -- Nobody alters the tables from here on. They are read and written until it is known what is to be done.
     -- mutant: swap-keeps-out-ddl
-    EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', array_to_string(tables, ', '));
+    PERFORM snowflake_adopt.as_caller(format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', array_to_string(tables, ', ')));
     -- Somebody may have added an index, a foreign key or a partition before.
     FOREACH phase IN ARRAY '{columns,rows,indexes,constraints}'::text[] LOOP
         EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', phase || '_to_do') INTO command USING migration::regclass;
@@ -213,21 +220,26 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = lost;
     END IF;
     commands := ARRAY(SELECT c FROM snowflake_adopt.swap_commands(migration::regclass, greatest) c);
-    locks := ARRAY(SELECT r.command FROM snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r WHERE r.place = 4 ORDER BY r.nth);
+    SELECT coalesce(array_agg(r.command ORDER BY r.nth) FILTER (WHERE r.place = 4), '{}'), min(r.command) FILTER (WHERE r.place = 2)
+        INTO locks, settings FROM snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r;
+    -- as_caller() would take them back.
+    IF settings IS NOT NULL THEN
+        EXECUTE settings;
+    END IF;
     -- Who waits behind the first lock waits for the others, too.
     PERFORM set_config('lock_timeout', greatest(250 / (cardinality(tables) + cardinality(locks)), 25)::text, true);
     -- Readers lock a view before its tables: the other way round, each of them would be a deadlock.
     FOREACH command IN ARRAY locks LOOP
-        EXECUTE command;
+        PERFORM snowflake_adopt.as_caller(command);
     END LOOP;
-    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', array_to_string(tables, ', '));
+    PERFORM snowflake_adopt.as_caller(format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', array_to_string(tables, ', ')));
     -- Somebody may have called undo() or pause() while this waited.
     PERFORM FROM snowflake_adopt.migration n WHERE n.relation = swap.migration AND n.goal = 'adopted' AND NOT n.is_paused FOR UPDATE NOWAIT;
     IF NOT FOUND THEN
         RETURN;
     END IF;
     FOREACH command IN ARRAY commands LOOP
-        EXECUTE command;
+        PERFORM snowflake_adopt.as_caller(command);
     END LOOP;
     DELETE FROM snowflake_adopt.migration d WHERE d.relation = swap.migration;
 END
@@ -257,11 +269,12 @@ BEGIN
         WHERE contype = 'f' AND table_oid IN (conrelid, confrelid) AND conparentid = 0
             AND EXISTS (SELECT FROM snowflake_adopt.beside b JOIN pg_attribute ON attrelid = b.relation AND attname = b.beside
                 WHERE attrelid = conrelid AND attnum = ANY (conkey) OR attrelid = confrelid AND attnum = ANY (confkey)) LOOP
-        EXECUTE command;
+        PERFORM snowflake_adopt.as_caller(command);
     END LOOP;
-    EXECUTE format('DROP TRIGGER IF EXISTS "~snowflake_adopt" ON %s', table_oid::regclass);
-    EXECUTE (SELECT format('ALTER TABLE %s %s', table_oid::regclass, string_agg(format('DROP COLUMN IF EXISTS %I', beside), ', '))
-        FROM snowflake_adopt.beside WHERE relation = table_oid);
+    PERFORM snowflake_adopt.as_caller(format('DROP TRIGGER IF EXISTS "~snowflake_adopt" ON %s', table_oid::regclass));
+    PERFORM snowflake_adopt.as_caller(snowflake_adopt.as_owner((SELECT relowner FROM pg_class WHERE oid = table_oid),
+        (SELECT format('ALTER TABLE %s %s', table_oid::regclass, string_agg(format('DROP COLUMN IF EXISTS %I', beside), ', '))
+            FROM snowflake_adopt.beside WHERE relation = table_oid)));
     -- If somebody calls run() or finish() before all is undone, the work begins again.
     DELETE FROM snowflake_adopt.copying c USING snowflake_adopt.beside b, snowflake_adopt.leaves(b.migration) l
         WHERE b.relation = table_oid AND l.root = table_oid AND c.relation = l.leaf;

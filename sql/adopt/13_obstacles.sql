@@ -23,7 +23,7 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     SELECT format('Other tables inherit from %s.', relation) FROM pg_class c WHERE c.oid = relation AND relkind = 'r' AND (SELECT count(*) FROM members) > 1
     UNION ALL
     SELECT format('You do not have the rights of %s, who owns %s.', relowner::regrole, member) FROM members
-        WHERE NOT (pg_has_role(relowner, 'USAGE') AND snowflake_adopt.may_become(relowner))
+        WHERE NOT (pg_has_role(snowflake_adopt.caller(), relowner, 'USAGE') AND snowflake_adopt.may_become(relowner))
     UNION ALL
     SELECT format('%s has FORCE ROW LEVEL SECURITY, which hides rows from its owner.', member) FROM members m JOIN pg_roles r ON r.oid = relowner
         WHERE relrowsecurity AND relforcerowsecurity AND NOT rolbypassrls AND NOT rolsuper
@@ -239,8 +239,8 @@ CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name na
     SELECT format('%s has columns whose names begin with the same 47 bytes: %s.', n.relation, string_agg(quote_ident(col), ', '))
     FROM narrow n CROSS JOIN LATERAL unnest(columns) col GROUP BY n.relation, snowflake_adopt.beside(col) HAVING count(*) > 1
     UNION
-    SELECT format('The background worker would connect as %I, who has no LOGIN or CONNECT: call it as a member of that role.', current_user)
-    FROM pg_roles WHERE rolname = current_user AND NOT (rolcanlogin AND has_database_privilege(current_database(), 'CONNECT'))
+    SELECT format('The background worker would connect as %I, who has no LOGIN or CONNECT: call it as a member of that role.', rolname)
+    FROM pg_roles WHERE oid = snowflake_adopt.caller() AND NOT (rolcanlogin AND has_database_privilege(oid, current_database(), 'CONNECT'))
     UNION
     SELECT format('A migration of %s already has %s.', b.migration, b.relation) FROM narrow n JOIN snowflake_adopt.beside b ON b.relation = n.relation
 $$;

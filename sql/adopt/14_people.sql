@@ -1,7 +1,7 @@
 -- Adopting online: what people call, and what they see
 
-CREATE FUNCTION snowflake_adopt.begin_migration(relation regclass, column_name name, published boolean) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
+CREATE FUNCTION snowflake_adopt.begin_migration_for_caller(relation regclass, column_name name, published boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     obstacles text[];
     remark text;
@@ -10,13 +10,13 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'arguments must not be NULL';
     END IF;
     PERFORM snowflake_adopt.must_be_adoptable(relation, column_name);
-    IF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation AND m.goal = 'undone') THEN
+    IF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration_for_caller.relation AND m.goal = 'undone') THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s is being undone', relation),
             HINT = format('CALL snowflake_adopt.undo(%L) waits until it is.', relation);
-    ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation AND m.column_name <> begin_migration.column_name) THEN
+    ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration_for_caller.relation AND m.column_name <> begin_migration_for_caller.column_name) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = format('another column of %s is being adopted', relation),
             HINT = 'Finish that migration first.';
-    ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration.relation) THEN
+    ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration_for_caller.relation) THEN
         RETURN;
     ELSIF snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name)) THEN
         RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
@@ -27,9 +27,14 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s cannot be adopted while it is in use', relation),
             DETAIL = array_to_string(obstacles, E'\n'), HINT = 'Nothing was changed. See docs/online.md in the documentation of snowflake_pg for what to do.';
     END IF;
-    INSERT INTO snowflake_adopt.migration (relation, column_name, is_published) VALUES (relation, column_name, published);
+    -- mutant: begin-for-others
+    IF NOT snowflake_adopt.may_change(relation) THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+    INSERT INTO snowflake_adopt.migration (relation, column_name, role, is_published)
+        VALUES (relation, column_name, snowflake_adopt.caller()::regrole, published);
     PERFORM snowflake_adopt.take_in_columns(relation);
-    IF NOT EXISTS (SELECT FROM snowflake_adopt.beside b WHERE b.migration = begin_migration.relation) THEN
+    IF NOT EXISTS (SELECT FROM snowflake_adopt.beside b WHERE b.migration = begin_migration_for_caller.relation) THEN
         RAISE NOTICE 'no column is narrower than bigint: snowflake_adopt.finish() changes only the default';
     ELSE
         RAISE NOTICE 'these columns become bigint, and the last ones of their tables: %', snowflake_adopt.narrow_list(ARRAY[relation], ARRAY[column_name]);
@@ -39,6 +44,9 @@ BEGIN
     END LOOP;
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.begin_migration_for_caller(regclass, name, boolean) IS 'not to be called: does what begin_migration() is for';
+CREATE FUNCTION snowflake_adopt.begin_migration(relation regclass, column_name name, published boolean) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.begin_migration(regclass, name, boolean) IS
     'not to be called: begins a migration; an error if something stands in the way';
 
@@ -51,8 +59,8 @@ COMMENT ON FUNCTION snowflake_adopt.key_with_ids(regclass) IS
     'not to be called: the column of the primary key of a table whose default issues Snowflake IDs; NULL if there is none';
 
 -- Returns the column; NULL if there is nothing to wait for.
-CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS name
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
+CREATE FUNCTION snowflake_adopt.aim_for_caller(relation regclass, goal text, share integer, max_lag interval) RETURNS name
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     aimed name;
     key name;
@@ -61,10 +69,11 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'share must be between 1 and 100', DETAIL = format('The share is %s.', share);
     END IF;
     -- Whoever goes on takes the place of a role that was dropped.
-    UPDATE snowflake_adopt.migration m SET role = CASE WHEN EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role) THEN m.role ELSE quote_ident(current_user)::regrole END,
-        goal = coalesce(aim.goal, m.goal), is_paused = aim.goal IS NULL, failures = 0, repeats = 0, ends = 0, is_at_work = false, error = NULL,
-        share = coalesce(aim.share, m.share), max_lag = coalesce(aim.max_lag, m.max_lag)
-        WHERE m.relation = aim.relation RETURNING m.column_name INTO aimed;
+    UPDATE snowflake_adopt.migration m SET role = CASE WHEN EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role) THEN m.role ELSE snowflake_adopt.caller()::regrole END,
+        goal = coalesce(aim_for_caller.goal, m.goal), is_paused = aim_for_caller.goal IS NULL, failures = 0, repeats = 0, ends = 0, is_at_work = false, error = NULL,
+        share = coalesce(aim_for_caller.share, m.share), max_lag = coalesce(aim_for_caller.max_lag, m.max_lag)
+        -- mutant: migration-of-others
+        WHERE m.relation = aim_for_caller.relation AND snowflake_adopt.may_become(m.role) RETURNING m.column_name INTO aimed;
     IF FOUND THEN
         RETURN aimed;
     END IF;
@@ -79,14 +88,18 @@ BEGIN
             ELSE format('New rows have Snowflake IDs: snowflake_adopt.revert_plan(%L, %L) has the way back.', relation, key) END;
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.aim_for_caller(regclass, text, integer, interval) IS 'not to be called: does what aim() is for';
+CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS name
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval) IS
     'not to be called: sets the goal of a migration, or lets it rest if there is none';
 
 -- Whether the migration has come to the goal: nothing of its phases is to do.
-CREATE FUNCTION snowflake_adopt.has_reached(relation regclass, goal text, column_name name) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
+CREATE FUNCTION snowflake_adopt.has_reached_for_caller(relation regclass, goal text, column_name name) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
-    m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = has_reached.relation);
+    m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m
+        WHERE m.relation = has_reached_for_caller.relation AND snowflake_adopt.may_become(m.role));
     has_ids boolean := snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name));
     is_to_do boolean := false;
     now_in text;
@@ -115,13 +128,16 @@ BEGIN
             HINT = 'Give that role LOGIN, and CONNECT on the database.';
     ELSIF snowflake_adopt.carrier(relation) IS NULL AND snowflake_adopt.launch(relation) IS NULL
         -- It can have ended meanwhile.
-        AND EXISTS (SELECT FROM snowflake_adopt.migration n WHERE n.relation = has_reached.relation) THEN
+        AND EXISTS (SELECT FROM snowflake_adopt.migration n WHERE n.relation = has_reached_for_caller.relation) THEN
         RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded', MESSAGE = 'no background worker is free for the migration',
             HINT = 'Increase max_worker_processes, or wait until another background worker ends.';
     END IF;
     RETURN false;
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.has_reached_for_caller(regclass, text, name) IS 'not to be called: does what has_reached() is for';
+CREATE FUNCTION snowflake_adopt.has_reached(relation regclass, goal text, column_name name) RETURNS boolean
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.has_reached(regclass, text, name) IS
     'not to be called: whether a migration has come to a goal; starts its background worker if there is none';
 
@@ -202,15 +218,16 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_adopt.undo(regclass) IS 'remove the columns, triggers, indexes and constraints of a migration; the table is as it was before';
 
-CREATE FUNCTION snowflake_adopt.migrations(
+CREATE FUNCTION snowflake_adopt.migrations_for_caller(
     OUT relation regclass, OUT column_name name, OUT goal text, OUT phase text, OUT copying regclass, OUT rows_copied bigint,
     OUT bytes_copied bigint, OUT bytes_total bigint, OUT bytes_per_second bigint, OUT time_left interval,
     OUT waits_for text, OUT error text, OUT pid integer, OUT begun_at timestamptz) RETURNS SETOF record
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
     SELECT m.relation, m.column_name, m.goal, m.phase, r.copying, r.rows, r.done, r.total,
         round(r.done / nullif(extract(epoch FROM r.busy), 0) * m.share / 100)::bigint,
         date_trunc('second', CASE m.phase WHEN 'rows' THEN r.busy * 100 / m.share * ((r.total - r.done)::double precision / nullif(r.done, 0)) END),
-        CASE WHEN m.is_paused THEN 'run() or finish()' WHEN c.pid IS NULL THEN 'a background worker: run() or finish() starts one'
+        CASE WHEN m.is_paused THEN 'run() or finish()'
+            WHEN c.pid IS NULL THEN coalesce(snowflake_adopt.waits_for_turn(m.role), 'a background worker: run() or finish() starts one')
             ELSE coalesce(snowflake_adopt.waits_now(c.pid), m.waits_for) END,
         m.error, c.pid, m.begun_at
     FROM snowflake_adopt.migration m
@@ -223,7 +240,14 @@ CREATE FUNCTION snowflake_adopt.migrations(
         WHERE migration = m.relation GROUP BY block
         UNION ALL
         SELECT NULL, NULL, NULL, NULL, NULL WHERE NOT EXISTS (SELECT FROM snowflake_adopt.copying WHERE migration = m.relation)) r
+    WHERE snowflake_adopt.may_become(m.role)
 $$;
+COMMENT ON FUNCTION snowflake_adopt.migrations_for_caller() IS 'not to be called: does what migrations() is for';
+CREATE FUNCTION snowflake_adopt.migrations(
+    OUT relation regclass, OUT column_name name, OUT goal text, OUT phase text, OUT copying regclass, OUT rows_copied bigint,
+    OUT bytes_copied bigint, OUT bytes_total bigint, OUT bytes_per_second bigint, OUT time_left interval,
+    OUT waits_for text, OUT error text, OUT pid integer, OUT begun_at timestamptz) RETURNS SETOF record
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.migrations() IS 'not to be called: the rows of snowflake_adopt.progress';
 
 CREATE VIEW snowflake_adopt.progress AS SELECT m.* FROM snowflake_adopt.migrations() m;
@@ -237,4 +261,3 @@ COMMENT ON COLUMN snowflake_adopt.progress.time_left IS 'until all rows are copi
 COMMENT ON COLUMN snowflake_adopt.progress.waits_for IS 'what keeps the background worker from working: at this moment, or at its last try';
 COMMENT ON COLUMN snowflake_adopt.progress.error IS 'the last error, if the step that failed has not succeeded since';
 COMMENT ON COLUMN snowflake_adopt.progress.pid IS 'the process ID of the background worker';
-GRANT SELECT ON snowflake_adopt.progress TO PUBLIC;

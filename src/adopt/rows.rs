@@ -1,10 +1,10 @@
 //! Batches of rows whose columns are copied into those beside them.
 
+use super::caller;
 use crate::postgres::catalog::name_of_table;
 use crate::postgres::command::{As, must_become};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::unnoticed;
-use crate::postgres::user::User;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 
@@ -24,7 +24,7 @@ fn snowflake_adopt_copy_blocks(
 ) -> Vec<i64> {
     let Some(table) = name_of_table(relation) else { return Vec::new() };
     let (owner, pairs) = owner_and_pairs(relation, columns.iter().flatten().zip(besides.iter().flatten()));
-    must_become(User::now().role, owner);
+    must_become(caller::role(), owner);
     let list = |between: &[u8], separator: &[u8]| {
         pairs
             .iter()
@@ -46,9 +46,8 @@ fn snowflake_adopt_copy_blocks(
     let left = [b"SELECT", &*rows].concat();
     // mutant: copy-as-owner
     let _owner = As::restricted(owner);
-    [copy.concat(), left]
-        .map(|query| unnoticed::run(&CString::new(query).expect("no zero byte")).cast_signed())
-        .to_vec()
+    let run = |query| unnoticed::run(&CString::new(query).expect("no zero byte")).cast_signed();
+    caller::aside(|| [copy.concat(), left].map(run)).to_vec()
 }
 
 /// The owner of a table, and the quoted names of such pairs of columns.

@@ -3,7 +3,8 @@
 //! A process of its own, so that whoever has called `run` or `finish` can go away, and since CREATE INDEX CONCURRENTLY
 //! runs in no function. It has the rights of the role that called `start`, and no others.
 
-use super::top_level;
+use super::turns::{self, Workers};
+use super::{caller, resume, top_level};
 use crate::postgres::sleep::{self, WaitEvent};
 use crate::postgres::{background_worker, command};
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, SignalWakeFlags};
@@ -11,14 +12,17 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// So long, a worker goes on although others wait in its database, or may wait elsewhere.
+const TURN: Duration = Duration::from_secs(10);
+const LONG_TURN: Duration = Duration::from_secs(60);
 
 /// Starts a worker for the migration of this table, in the name of whoever began it. Returns its process ID, 0 if there
-/// was nothing to do, or NULL if `max_worker_processes` leaves room for none.
+/// was nothing to do, or if others must end before, or NULL if `max_worker_processes` leaves room for none.
 #[pg_extern(sql = false)]
 fn snowflake_adopt_launch(relation: pg_sys::Oid) -> Option<i32> {
-    // In the name of whoever wrote what it is to do: never of whoever goes on with it, who may be a superuser. Workers are
-    // few, so only for a migration that the user may see.
+    // In the name of whoever wrote what it is to do: never of whoever goes on with it, who may be a superuser.
     let migration = format!(
         "SELECT role::pg_catalog.oid FROM snowflake_adopt.migration \
          WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
@@ -29,6 +33,9 @@ fn snowflake_adopt_launch(relation: pg_sys::Oid) -> Option<i32> {
     let Some([Some(role)]) = command::rows::<1>(&migration).pop().map(|row| row.map(oid)) else {
         return Some(0);
     };
+    if Workers::now().waited_for_by(role).is_some() {
+        return Some(0);
+    }
     // SAFETY: every session has a database.
     let database = unsafe { pg_sys::MyDatabaseId };
     launch(relation, database, role)
@@ -63,31 +70,78 @@ pub extern "C-unwind" fn snowflake_adopt_worker(relation: pg_sys::Datum) {
     BackgroundWorker::connect_worker_to_spi_by_oid(Some(database), Some(role));
     settle();
     let migration = Migration(u32::try_from(relation.value()).expect("an OID"));
-    if !migration.is_ours() {
+    turns::give_back_at_exit();
+    if !migration.take_turn(role) {
         return;
     }
-    let mut has_succeeded = true;
-    loop {
-        let outcome = attempt(|| migration.step(has_succeeded));
-        has_succeeded = outcome.is_ok();
-        let Some(pause) = outcome.unwrap_or_else(|error| migration.note(&error)) else { return };
-        sleep::on_latch(Some(pause), WaitEvent::AdoptMain);
-        pgrx::check_for_interrupts!();
-        if BackgroundWorker::sighup_received() {
-            // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
-            unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
-        }
+    if migration.is_of_this_role() {
+        migration.carry_on(database, role);
     }
+    migration.give_way(database, role);
 }
 
 /// By the table whose IDs are to become Snowflake IDs.
 struct Migration(u32);
 
 impl Migration {
-    /// Whether no other process carries it on.
-    fn is_ours(&self) -> bool {
-        in_transaction(|| command::run(&[format!("SELECT snowflake_adopt.carry({}::oid)", self.0).as_bytes()]))
-            == Some(1)
+    fn is_of_this_role(&self) -> bool {
+        inside(|| command::run(&[format!("SELECT snowflake_adopt.carry({}::oid)", self.0).as_bytes()])) == Some(1)
+    }
+
+    /// Until there is nothing left to do, or another worker has begun in place of this one.
+    fn carry_on(&self, database: pg_sys::Oid, role: pg_sys::Oid) {
+        let mut begun = Instant::now();
+        let mut has_succeeded = true;
+        loop {
+            let outcome = attempt(|| self.step(has_succeeded));
+            has_succeeded = outcome.is_ok();
+            if !has_succeeded && !self.take_turn(role) {
+                return;
+            }
+            let Some(pause) = outcome.unwrap_or_else(|error| self.note(&error)) else { return };
+            sleep::on_latch(Some(pause), WaitEvent::AdoptMain);
+            pgrx::check_for_interrupts!();
+            if BackgroundWorker::sighup_received() {
+                // SAFETY: called by the main loop of a background worker, as PostgreSQL's own do.
+                unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
+            }
+            if begun.elapsed() > TURN && (begun.elapsed() > LONG_TURN || self.next(role).is_some()) {
+                begun = Instant::now();
+                inside(|| {
+                    command::run(&[format!("SELECT snowflake_adopt.rest_from_work({}::oid)", self.0).as_bytes()])
+                });
+                if self.give_way(database, role) || !self.take_turn(role) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_turn(&self, role: pg_sys::Oid) -> bool {
+        in_transaction(|| turns::take(pg_sys::Oid::from(self.0), role))
+    }
+
+    /// The migration of this database that waits longest for this worker to end.
+    fn next(&self, role: pg_sys::Oid) -> Option<[pg_sys::Oid; 2]> {
+        let (now, waiting) = inside(|| (Workers::now(), resume::migrations()));
+        let then = now.clone().without(role);
+        waiting.into_iter().find(|&[relation, of]| {
+            relation.to_u32() != self.0 && now.waited_for_by(of).is_some() && then.waited_for_by(of).is_none()
+        })
+    }
+
+    /// Lets another migration have a worker in place of this one, if there must not be more: one of this database, or
+    /// whichever a look into all databases finds. Whether there is one, or will be a look.
+    fn give_way(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+        let (next, is_full) = (self.next(role), in_transaction(|| Workers::now().waited_for_by(role).is_some()));
+        if !is_full {
+            return false;
+        }
+        turns::give_back();
+        match next {
+            Some([relation, role]) => launch(relation, database, role).is_some(),
+            None => resume::look_for_migrations_after(database),
+        }
     }
 
     /// Does what is next. Returns how long to wait then, or `None` if nothing is left to do.
@@ -97,12 +151,12 @@ impl Migration {
             self.0
         );
         let query = CString::new(query).expect("no zero byte");
-        let [command, at_top_level, wait] = in_transaction(|| command::rows::<3>(&query)).pop()?;
+        let [command, at_top_level, wait] = inside(|| command::rows::<3>(&query)).pop()?;
         if let Some(command) = command {
             if at_top_level.is_some_and(|flag| flag.as_bytes() == b"t") {
                 top_level::run(&command);
             } else {
-                in_transaction(|| command::run(&[command.as_bytes()]));
+                inside(|| command::run(&[command.as_bytes()]));
             }
         }
         Some(Duration::from_millis(wait.and_then(|wait| wait.to_str().ok()?.parse().ok()).unwrap_or(0)))
@@ -110,12 +164,25 @@ impl Migration {
 
     /// Notes that the last step has failed, and returns how long to wait before it is tried again.
     fn note(&self, (state, message): &(String, String)) -> Option<Duration> {
-        let wait = in_transaction(|| {
+        let wait = inside(|| {
             let [state, message] = [state, message].map(pgrx::spi::quote_literal);
             command::run(&[format!("SELECT snowflake_adopt.failed({}::oid, {state}, {message})", self.0).as_bytes()])
         });
         Some(Duration::from_millis(u64::try_from(wait?).unwrap_or(0)))
     }
+}
+
+/// Does this in a transaction, with the rights of our functions. Ends the process if they are there no more.
+fn inside<T>(work: impl FnOnce() -> T) -> T {
+    in_transaction(|| match resume::definer() {
+        Some(definer) => caller::inside(definer, work),
+        // SAFETY: in the main loop of a background worker.
+        #[allow(unreachable_code, reason = "its type says so only on some versions")]
+        None => unsafe {
+            pg_sys::proc_exit(0);
+            unreachable!()
+        },
+    })
 }
 
 /// Settings of the role or the database could end a command, or let it do nothing.

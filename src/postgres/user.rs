@@ -29,6 +29,16 @@ impl User {
         Self { role, context }
     }
 
+    /// Another role, as in a function with SECURITY DEFINER.
+    pub fn definer(self, role: pg_sys::Oid) -> Self {
+        Self { role, context: self.context | pg_sys::SECURITY_LOCAL_USERID_CHANGE.cast_signed() }
+    }
+
+    /// Whether it has its rights by a function with SECURITY DEFINER.
+    pub fn is_definer(self) -> bool {
+        self.context & pg_sys::SECURITY_LOCAL_USERID_CHANGE.cast_signed() != 0
+    }
+
     /// From now on, this is the current user. The role exists.
     pub fn begin(self) -> FormerUser {
         let former = FormerUser(Self::now());

@@ -6,6 +6,8 @@ mod goals;
 mod lent;
 mod obstacles;
 mod rights;
+mod settings;
+mod turns;
 mod watched;
 
 use std::process::Command;

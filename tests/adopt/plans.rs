@@ -90,6 +90,8 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
          CREATE INDEX ON orders ((app_code(1))); CREATE INDEX ON orders (n) WHERE app_code(2);
          CREATE TABLE made (id ids.snowflake PRIMARY KEY DEFAULT ids.snowflake_nextval() CHECK (app_code(id)));
          CREATE INDEX ON made ((app_code(3)));
+         CREATE TABLE parts (id bigint GENERATED ALWAYS AS IDENTITY, n integer) PARTITION BY LIST ((n > 0 AND app_code(4)));
+         CREATE TABLE part PARTITION OF parts (CHECK (app_code(5))) DEFAULT; INSERT INTO parts (n) VALUES (1);
          GRANT REFERENCES ON orders TO coder; INSERT INTO orders (n) VALUES (1); INSERT INTO made DEFAULT VALUES;
          -- A literal of it runs the CHECK as soon as it is read.
          CREATE DOMAIN d AS bigint CHECK (app_code(VALUE));
@@ -114,6 +116,8 @@ fn a_superuser_who_adopts_runs_code_of_the_owners_with_their_rights_only_and_wit
     let id = value(&mut app, "INSERT INTO orders (n) VALUES (2) RETURNING id");
     assert!(is_new(&mut client, &id), "{id}");
     run(&mut client, "plan", "'read'");
+    run(&mut client, "plan", "'parts'");
+    run(&mut client, "revert_plan", "'parts'");
     run(&mut client, "revert_plan", "'made'");
     assert_eq!(value(&mut app, "INSERT INTO made DEFAULT VALUES RETURNING pg_typeof(id)"), "bigint");
     other.batch_execute(&format!("INSERT INTO items VALUES ({id})")).expect("a row with a new ID");

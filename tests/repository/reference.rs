@@ -221,3 +221,31 @@ fn the_reference_has_the_developer_options_which_no_list_of_the_server_shows() {
         assert_eq!(takes_effect, "restart");
     }
 }
+
+/// `TEMP` and `CREATE` add no function.
+#[test]
+fn security_md_says_exactly_what_a_role_without_rights_may_execute() {
+    let security = document("SECURITY.md");
+    let listed = section(&security, "Who may execute what");
+    let (of_library, of_adopt) = listed.split_once("Of the schema `snowflake_adopt`").expect("two lists");
+    let (of_adopt, _) = of_adopt.split_once("The other functions").expect("what is behind the lists");
+    let names = |text: &str| -> BTreeSet<String> { text.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+    let (_database, mut client) = database();
+    client
+        .batch_execute("CREATE ROLE anybody; GRANT CREATE ON SCHEMA public TO anybody; SET ROLE anybody")
+        .expect("a role");
+    let functions = |extension: &str, may: &str| {
+        format!(
+            "SELECT proname::text FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND deptype = 'e'
+             JOIN pg_extension e ON e.oid = refobjid AND extname = '{extension}'
+             WHERE has_function_privilege('anybody', p.oid, 'EXECUTE') = {may}"
+        )
+    };
+    let mut refused = names(of_library);
+    assert!(refused.remove("snowflake_pg"), "{refused:?}");
+    assert_eq!(texts(&mut client, &functions("snowflake_pg", "false")), refused);
+    let mut allowed = names(of_adopt);
+    assert!(allowed.remove("progress"), "{allowed:?}");
+    assert_eq!(texts(&mut client, &functions("snowflake_adopt", "true")), allowed);
+    client.batch_execute("RESET ROLE; DROP OWNED BY anybody; DROP ROLE anybody").expect("the end");
+}

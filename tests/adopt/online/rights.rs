@@ -1,12 +1,12 @@
 //! A migration has the rights of whoever begins it, and code of the owners of tables has theirs.
 
-use super::{call, launch, server};
+use super::{call, server};
 use testbed::{error, need_postgresql, test, value};
 
 /// Writes down who runs it, and tries to become a superuser.
 const CODE: &str = "
     CREATE ROLE shop; CREATE ROLE dba LOGIN; GRANT shop TO dba; GRANT CREATE ON SCHEMA public TO shop, dba; CREATE ROLE mallory LOGIN;
-    SET ROLE shop; CREATE TABLE who (name text);
+    SET SESSION AUTHORIZATION shop; CREATE TABLE who (name text);
     CREATE FUNCTION look() RETURNS void LANGUAGE plpgsql AS $$
     BEGIN
         INSERT INTO public.who VALUES (current_user);
@@ -14,10 +14,14 @@ const CODE: &str = "
     END $$;
     CREATE FUNCTION is_fine(n integer) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM public.look(); RETURN true; END';
     CREATE FUNCTION is_fine(n bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM public.look(); RETURN true; END';
+    -- Whoever looks whether a CHECK implies that a column is NOT NULL calls this one.
+    CREATE FUNCTION is_same(n integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM public.look(); RETURN true; END';
     CREATE FUNCTION always() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM public.look(); RETURN NEW; END';
-    CREATE TABLE sales (id serial PRIMARY KEY, n integer, CHECK (is_fine(id)));
+    CREATE TABLE sales (id serial PRIMARY KEY, n integer, CHECK (is_fine(id)), CHECK (is_same(1)));
+    CREATE INDEX ON sales (id) WHERE is_same(2); CREATE INDEX ON sales (is_same(n)); CREATE POLICY mine ON sales USING (is_same(3));
+    ALTER TABLE sales ENABLE ROW LEVEL SECURITY; CREATE STATISTICS odds ON n, is_same(n) FROM sales;
     CREATE TRIGGER a BEFORE UPDATE ON sales FOR EACH ROW EXECUTE FUNCTION always(); ALTER TABLE sales ENABLE ALWAYS TRIGGER a;
-    INSERT INTO sales (n) VALUES (1), (2); DELETE FROM who; RESET ROLE";
+    INSERT INTO sales (n) VALUES (1), (2); DELETE FROM who; RESET SESSION AUTHORIZATION";
 
 #[test]
 fn code_of_the_owner_never_runs_with_the_rights_of_whoever_adopts_the_table() {
@@ -25,7 +29,7 @@ fn code_of_the_owner_never_runs_with_the_rights_of_whoever_adopts_the_table() {
     client.batch_execute(CODE).expect("tables");
     for user in ["postgres", "dba"] {
         client
-            .batch_execute("SET ROLE shop; CREATE TABLE again (LIKE sales INCLUDING ALL); RESET ROLE")
+            .batch_execute("SET SESSION AUTHORIZATION shop; CREATE TABLE again (LIKE sales INCLUDING ALL); RESET SESSION AUTHORIZATION")
             .expect("a table");
         let mut session = cluster.connect();
         session.batch_execute(&format!("SET SESSION AUTHORIZATION {user}")).expect("a user");
@@ -40,6 +44,23 @@ fn code_of_the_owner_never_runs_with_the_rights_of_whoever_adopts_the_table() {
         assert_eq!(value(&mut client, &format!("SELECT pg_typeof(max(id)) FROM {table}")), "bigint");
         client.batch_execute("DROP TABLE again").expect("a table");
     }
+}
+
+/// Whoever opens a table to change it simplifies the expressions of its partition key.
+#[test]
+fn code_in_a_partition_key_never_runs_with_the_rights_of_whoever_adopts_the_table() {
+    let (_cluster, mut client) = server();
+    client.batch_execute(CODE).expect("tables");
+    client
+        .batch_execute(
+            "SET SESSION AUTHORIZATION shop; CREATE TABLE parts (id serial, n integer) PARTITION BY LIST ((n > 0 AND is_same(1)));
+             CREATE TABLE part PARTITION OF parts DEFAULT; INSERT INTO parts (n) VALUES (1); DELETE FROM who; RESET SESSION AUTHORIZATION",
+        )
+        .expect("a table");
+    for step in ["start", "undo", "start", "run", "finish"] {
+        call(&mut client, &format!("{step}('parts')"));
+    }
+    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), "shop");
 }
 
 #[test]
@@ -109,7 +130,9 @@ fn the_worker_connects_as_the_role_that_calls_start_and_not_as_the_user_of_its_s
     // A row that cannot be copied meanwhile.
     let mut other = cluster.connect();
     other.batch_execute("BEGIN; SELECT FROM sales FOR UPDATE").expect("a lock");
-    launch(&mut client, "sales", "copied", "100");
+    client
+        .batch_execute("SELECT snowflake_adopt.aim('sales', 'copied', 100, NULL); SELECT snowflake_adopt.has_reached('sales', 'copied', 'id')")
+        .expect("a worker");
     let user = "SELECT DISTINCT usename FROM pg_stat_activity WHERE backend_type = 'snowflake_adopt'";
     cluster.wait_until(&format!("SELECT ({user}) IS NOT NULL"));
     assert_eq!(value(&mut other, user), "shop");
@@ -152,15 +175,84 @@ fn a_migration_that_a_superuser_goes_on_with_has_the_rights_of_whoever_began_it(
         .expect("a table");
     let mut mallory = cluster.connect();
     mallory
-        .batch_execute(
-            "SET SESSION AUTHORIZATION mallory; CREATE TABLE bait (id serial PRIMARY KEY);
-             INSERT INTO snowflake_adopt.migration (relation, column_name, is_paused) VALUES ('bait', 'id', true)",
-        )
-        .expect("a migration");
-    let payroll = "INSERT INTO snowflake_adopt.beside VALUES ('bait', 'payroll', 'id', 'salary')";
-    assert_eq!(error(&mut mallory, payroll).code().code(), "42501");
-    client.batch_execute(payroll).expect("a column");
+        .batch_execute("SET SESSION AUTHORIZATION mallory; CREATE TABLE bait (id serial PRIMARY KEY)")
+        .expect("a table");
+    call(&mut mallory, "start('bait')");
+    client
+        .batch_execute("INSERT INTO snowflake_adopt.beside VALUES ('bait', 'payroll', 'id', 'salary')")
+        .expect("a column");
     let refused = error(&mut client, "CALL snowflake_adopt.undo('bait')");
-    assert_eq!(refused.detail(), Some("must be owner of table payroll"), "{refused:?}");
+    assert!(refused.detail().is_some_and(|detail| detail.starts_with("must be ")), "{refused:?}");
     client.batch_execute("SELECT salary FROM payroll").expect("a column");
+}
+
+/// The columns of two migrations would take each other's places.
+#[test]
+fn nobody_begins_a_migration_of_a_table_of_others_even_if_nothing_of_it_becomes_wider() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE mallory LOGIN; CREATE TABLE wide (id bigserial PRIMARY KEY); GRANT SELECT ON wide TO mallory",
+        )
+        .expect("a table");
+    let mut mallory = cluster.connect();
+    mallory.batch_execute("SET SESSION AUTHORIZATION mallory").expect("a user");
+    assert_eq!(
+        error(&mut mallory, "CALL snowflake_adopt.start('wide')").message(),
+        "must be owner of table public.wide"
+    );
+}
+
+#[test]
+fn code_of_the_owner_that_calls_functions_of_ours_does_so_in_its_own_name_while_a_superuser_adopts() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory; CREATE TABLE secret (id bigserial PRIMARY KEY); INSERT INTO secret VALUES (7);
+             SET ROLE mallory; CREATE TABLE heard (answer text);
+             CREATE FUNCTION asks(integer) RETURNS boolean LANGUAGE plpgsql AS $$
+             BEGIN
+                 BEGIN
+                     INSERT INTO public.heard SELECT 'a plan' FROM snowflake_adopt.plan('public.secret');
+                 EXCEPTION WHEN OTHERS THEN
+                     INSERT INTO public.heard VALUES (SQLERRM);
+                 END;
+                 RETURN true;
+             END $$;
+             CREATE TABLE bait (id serial PRIMARY KEY, n integer, CHECK (asks(n))); INSERT INTO bait (n) VALUES (1), (2);
+             DELETE FROM heard; RESET ROLE",
+        )
+        .expect("a table");
+    for step in ["start", "run", "finish"] {
+        call(&mut client, &format!("{step}('bait')"));
+    }
+    assert_eq!(
+        value(&mut client, "SELECT string_agg(DISTINCT answer, ', ') FROM heard"),
+        "permission denied for table secret"
+    );
+}
+
+/// Functions of ours run with the rights of a superuser, and do in the name of whoever calls them what changes tables.
+#[test]
+fn whoever_calls_a_function_of_a_role_has_no_rights_of_that_role_beyond_it() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE mallory LOGIN; GRANT CREATE ON SCHEMA public TO mallory; CREATE TABLE secret (id bigserial PRIMARY KEY); INSERT INTO secret VALUES (7)",
+        )
+        .expect("a table");
+    let mut mallory = cluster.connect();
+    mallory
+        .batch_execute(
+            "SET SESSION AUTHORIZATION mallory;
+             CREATE FUNCTION peeks() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
+                 $$ SELECT count(*) FROM snowflake_adopt.plan('public.secret') $$;
+             GRANT EXECUTE ON FUNCTION peeks() TO PUBLIC",
+        )
+        .expect("a function");
+    for (user, query) in
+        [(&mut mallory, "SELECT count(*) FROM snowflake_adopt.plan('secret')"), (&mut client, "SELECT peeks()")]
+    {
+        assert_eq!(error(user, query).message(), "permission denied for table secret", "{query}");
+    }
 }

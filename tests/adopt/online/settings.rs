@@ -1,0 +1,50 @@
+//! Code of a role sets parameters for its session, and functions of ours run in that session with the rights of a superuser.
+
+use super::{call, server};
+use testbed::{Cluster, test, value};
+
+/// Writes down who runs it. Functions of hers and a type stand for those of `pg_catalog` where `search_path` says so.
+const MALLORY: &str = "
+    CREATE ROLE mallory LOGIN; GRANT CREATE ON SCHEMA public TO mallory; SET SESSION AUTHORIZATION mallory; CREATE TABLE who (name text);
+    CREATE FUNCTION seize() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.who VALUES (current_user); RETURN true; END';
+    CREATE FUNCTION differ(text[], text[]) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM public.seize(); RETURN false; END';
+    CREATE OPERATOR <> (LEFTARG = text[], RIGHTARG = text[], FUNCTION = differ);
+    CREATE DOMAIN public.oid AS pg_catalog.oid CHECK (public.seize());
+    CREATE FUNCTION shift(integer) RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM public.seize(), set_config('search_path', 'public, pg_catalog', false);
+        RETURN true;
+    END $$;
+    CREATE TABLE bait (id serial PRIMARY KEY, n integer); INSERT INTO bait (n) VALUES (1), (2)";
+
+/// Who has run code of mallory's in these steps.
+fn users(cluster: &Cluster, steps: &[&str]) -> String {
+    let mut mallory = cluster.connect();
+    mallory.batch_execute("SET SESSION AUTHORIZATION mallory").expect("a user");
+    for step in steps {
+        call(&mut mallory, &format!("{step}('bait')"));
+    }
+    value(&mut mallory, "SELECT string_agg(DISTINCT name, ', ') FROM public.who")
+}
+
+#[test]
+fn no_setting_of_a_caller_holds_for_functions_of_ours() {
+    let (cluster, mut client) = server();
+    client.batch_execute(MALLORY).expect("a table");
+    client.batch_execute("ALTER TABLE bait ADD CHECK (shift(n)) NOT VALID; DELETE FROM who").expect("a constraint");
+    assert_eq!(users(&cluster, &["start"]), "mallory");
+}
+
+/// Where PostgreSQL reads an array of the domain when it reads the command, at the top level.
+#[test]
+fn no_setting_of_a_role_holds_for_functions_of_ours_in_its_worker() {
+    let (cluster, mut client) = server();
+    client.batch_execute(MALLORY).expect("a table");
+    client
+        .batch_execute(
+            "CREATE DOMAIN eye AS integer CHECK (shift(VALUE)); SET search_path = public;
+             CREATE INDEX ON bait (id) WHERE n > array_length('{1}'::eye[], 1); DELETE FROM public.who",
+        )
+        .expect("an index");
+    assert_eq!(users(&cluster, &["start", "run", "finish"]), "mallory");
+}
