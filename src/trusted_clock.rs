@@ -26,8 +26,19 @@ fn offset() -> &'static AtomicU64 {
     })
 }
 
+/// What the clock showed when the postmaster started, in Unix milliseconds: before anything else of a start can take time.
+static SERVER_START: OnceCell<UnixMs> = OnceCell::new();
+
+/// A clock that is not before the server's start, even if it was set back since: before that, another server can have had
+/// this one's worker.
+pub fn since_server_start(now: UnixMs) -> UnixMs {
+    // mutant: begins-before-server
+    now.max(SERVER_START.get().copied().unwrap_or(0))
+}
+
 /// A guard for new shared memory, with the offset trusted before: the clock may have jumped just now.
 pub fn first_jump_guard() -> ForwardJumpGuard {
+    SERVER_START.get_or_init(clock::unix_ms);
     // mutant: offset-outlives-crash
     ForwardJumpGuard::new(offset().load(Ordering::Relaxed), 0)
 }

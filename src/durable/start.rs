@@ -44,7 +44,7 @@ pub fn pending(now: UnixMs, until: UnixMs) -> IssueError {
 /// Reads the mark, and decides by the start table where IDs begin.
 pub fn plan() -> Result<Plan, IssueError> {
     let mut server = mark::within(lock_directory()?)?;
-    let planned = server.plan(now_at_start);
+    let planned = server.plan(|record| trusted_clock::since_server_start(now_at_start(record)));
     if matches!(planned, Err(IssueError::MarkConflict { conflict: MarkConflict::NotInWal, .. }))
         && let Some(_lock) = mark_lock::try_take()
     {
@@ -109,7 +109,7 @@ pub fn let_others_lock() {
 /// Under the lock: starts the generator above everything that this server may have issued before.
 pub fn start(now: UnixMs) -> Result<Begin, IssueError> {
     stops::here("promotion-first-id");
-    let begin = |directory| mark::within(directory)?.start(now);
+    let begin = |directory| mark::within(directory)?.start(trusted_clock::since_server_start(now));
     lock_directory().and_then(begin).inspect_err(|_| directory_lock::release())
 }
 

@@ -21,9 +21,24 @@ const BEFORE_MS: u64 = 1500;
 
 const SECONDS: &str = "t32 w8 s12 unit=1s";
 
-/// A policy, a layout, and whether an ID is issued before the clock is set back.
-const WAYS: [(&str, &str, bool); 4] =
-    [("history", "flat", true), ("borrow", "flat", false), ("borrow", "flat", true), ("history", SECONDS, true)];
+/// A policy, a layout, and what has happened before the clock is set back.
+const WAYS: [(&str, &str, Before); 5] = [
+    ("history", "flat", Before::Issued),
+    ("borrow", "flat", Before::Begun),
+    ("borrow", "flat", Before::Issued),
+    ("borrow", "flat", Before::Started),
+    ("history", SECONDS, Before::Issued),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Before {
+    /// The server has started, but nothing of it has looked for its mark: it has no keeper.
+    Started,
+    /// The keeper has found the mark.
+    Begun,
+    /// An ID was issued.
+    Issued,
+}
 
 fn there_and_back(rounds: usize) -> Evidence {
     let mut report = Report::default();
@@ -35,12 +50,13 @@ fn there_and_back(rounds: usize) -> Evidence {
     Evidence::new(rounds, &report)
 }
 
-fn move_and_return((policy, layout, issues_first): (&str, &str, bool)) -> Report {
+fn move_and_return((policy, layout, before): (&str, &str, Before)) -> Report {
     let node = || {
         let builder = Cluster::builder().worker(1).own_clock().set("snowflake_pg.layout", layout);
         // Where two servers issue IDs of the same tick, they issue the same.
         let builder = builder.set("snowflake_pg.sequence_start", "zero");
         let builder = builder.set("snowflake_pg.max_borrow", format!("{MAX_BORROW_MS}ms"));
+        let builder = if before == Before::Started { builder.set("max_worker_processes", 0) } else { builder };
         new_server(builder.set("snowflake_pg.clock_regression", policy).set("snowflake_pg.max_wait", 0))
     };
     let mut a = node();
@@ -61,12 +77,14 @@ fn move_and_return((policy, layout, issues_first): (&str, &str, bool)) -> Report
 
     sleep_past(last + MAX_BORROW_MS + layout.tick_ms());
     a.start();
-    a.wait_until("SELECT state IN ('idle', 'ready') FROM snowflake_status");
-    let mut witness = Witness::of(&a);
-    if issues_first {
-        witness.next_id().expect("an ID");
+    if before != Before::Started {
+        a.wait_until("SELECT state IN ('idle', 'ready') FROM snowflake_status");
     }
-    report.merge(witness.report());
+    if before == Before::Issued {
+        let mut witness = Witness::of(&a);
+        witness.next_id().expect("an ID");
+        report.merge(witness.report());
+    }
     let step = real_time() - last + BEFORE_MS;
     a.set_clock(-Duration::from_millis(step).as_secs_f64());
     let load = Load::start(&a, 2, "SELECT snowflake_nextval() FROM generate_series(1, 100)");
