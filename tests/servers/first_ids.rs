@@ -17,6 +17,14 @@ fn a_range_up_to_now_finds_the_rows_of_the_first_example_at_once() {
 }
 
 #[test]
+fn a_new_server_whose_ids_may_be_far_ahead_of_its_clock_waits_no_longer_for_that() {
+    let cluster = Cluster::builder().worker(0).with_all_defaults().set("snowflake_pg.max_borrow", "1h").start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SET statement_timeout = '2min'").expect("the extension");
+    client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
+}
+
+#[test]
 fn a_new_server_says_until_when_there_is_nothing_to_do() {
     let cluster = Cluster::builder().worker(0).set("snowflake_pg.start_margin", "1h").start();
     let mut client = cluster.connect();

@@ -64,9 +64,11 @@ pub fn start_wait_ms(layout: &Layout) -> u64 {
     reservation::start_wait_ms(least, reserve_ahead_ms(), layout.tick_ms())
 }
 
-/// The same where nobody has issued an ID: nothing comes sooner by IDs that are ahead of the clock.
+/// The same where nobody has issued an ID: nothing comes sooner by IDs that are ahead of the clock. But nobody waits for an
+/// hour because IDs may be ahead by that.
 pub fn first_wait_ms(layout: &Layout) -> u64 {
-    let margin = if START_MARGIN.get_unless_negative().is_none() { max_borrow_ms() } else { 0 };
+    const LONGEST: u64 = 5000;
+    let margin = if START_MARGIN.get_unless_negative().is_none() { max_borrow_ms().min(LONGEST) } else { 0 };
     start_wait_ms(layout).max(margin)
 }
 
