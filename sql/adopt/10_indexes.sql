@@ -25,11 +25,13 @@ COMMENT ON FUNCTION snowflake_adopt.replaced(smallint[], smallint[], smallint[])
     'not to be called: attribute numbers, with those of other columns in the place of these';
 
 -- CREATE INDEX CONCURRENTLY runs at the top level, with the rights of whoever adopts, and a literal of a type of the owner's runs its code.
+-- The owner can also put another type in the place of one by its name, unless that is in pg_catalog.
 CREATE FUNCTION snowflake_adopt.has_type_of_others(index oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     -- mutant: index-of-owners-type
     SELECT EXISTS (SELECT FROM pg_type WHERE oid IN (SELECT snowflake_adopt.types_used('pg_class'::regclass, index))
-        AND typowner <> 10 AND snowflake_adopt.is_other(typowner))
+        AND (typowner <> 10 AND snowflake_adopt.is_other(typowner) OR typnamespace <> 'pg_catalog'::regnamespace
+            AND snowflake_adopt.is_other((SELECT relowner FROM pg_class c WHERE c.oid = index))))
 $$;
 COMMENT ON FUNCTION snowflake_adopt.has_type_of_others(oid) IS
     'not to be called: whether an expression of an index uses a type of another role';

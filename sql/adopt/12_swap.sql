@@ -5,16 +5,19 @@ CREATE FUNCTION snowflake_adopt.renames_indexes(migration regclass, OUT place in
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     WITH renamed AS (
         SELECT i.leaf, i.successor, c.relname, c.relnamespace::regnamespace AS schema, k.contype, k.conname, k.condeferrable, k.condeferred,
-            indisclustered, indisreplident, c.oid, k.oid AS constraint_oid
+            indisclustered, indisreplident, c.oid, c.relowner, k.oid AS constraint_oid
         FROM snowflake_adopt.indexes(renames_indexes.migration) i JOIN pg_class c ON c.oid = i.index JOIN pg_index x ON x.indexrelid = c.oid
         LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.conrelid = i.leaf AND k.contype IN ('p', 'u'))
+    -- With another index of that name, which the owner can have made, PostgreSQL evaluates parts of the table's CHECKs and its predicate.
+    -- mutant: index-as-owner
     SELECT 10, CASE WHEN contype IS NULL THEN format('ALTER INDEX %s.%I RENAME TO %I', schema, successor, relname)
-        ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s', leaf, conname, CASE contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END,
-            successor, CASE WHEN condeferrable THEN ' DEFERRABLE' END, CASE WHEN condeferred THEN ' INITIALLY DEFERRED' END) END FROM renamed
+        ELSE snowflake_adopt.as_owner(relowner, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s', leaf, conname,
+            CASE contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END, successor, CASE WHEN condeferrable THEN ' DEFERRABLE' END,
+            CASE WHEN condeferred THEN ' INITIALLY DEFERRED' END)) END FROM renamed
     UNION ALL
     SELECT 12, format('ALTER TABLE %s CLUSTER ON %I', leaf, relname) FROM renamed WHERE indisclustered
     UNION ALL
-    SELECT 12, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', leaf, relname) FROM renamed WHERE indisreplident
+    SELECT 12, snowflake_adopt.as_owner(relowner, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', leaf, relname)) FROM renamed WHERE indisreplident
     UNION ALL
     SELECT 12, format('COMMENT ON INDEX %s.%I IS %L', schema, relname, obj_description(oid, 'pg_class')) FROM renamed WHERE obj_description(oid, 'pg_class') IS NOT NULL
     UNION ALL

@@ -63,6 +63,27 @@ fn code_in_a_partition_key_never_runs_with_the_rights_of_whoever_adopts_the_tabl
     assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), "shop");
 }
 
+/// The owner can have made an index with the name of a successor.
+#[test]
+fn an_index_in_the_place_of_a_successor_runs_no_code_with_the_rights_of_whoever_adopts_the_table() {
+    let (_cluster, mut client) = server();
+    client.batch_execute(CODE).expect("tables");
+    client
+        .batch_execute(
+            "SET SESSION AUTHORIZATION shop; CREATE TABLE planted (id serial PRIMARY KEY, n integer, CHECK (is_same(1)));
+             INSERT INTO planted (n) VALUES (1), (2);
+             DO $$ BEGIN
+                EXECUTE format('CREATE UNIQUE INDEX snowflake_adopt_%s ON planted (n)', 'planted_pkey'::regclass::oid);
+             END $$;
+             DELETE FROM who; RESET SESSION AUTHORIZATION",
+        )
+        .expect("a table");
+    for step in ["start", "run", "finish"] {
+        call(&mut client, &format!("{step}('planted')"));
+    }
+    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), "shop");
+}
+
 #[test]
 fn a_role_without_rights_sees_no_migration_and_can_begin_or_change_none() {
     let (cluster, mut client) = server();
