@@ -4,15 +4,12 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, PgList, direct_function_call};
+use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int};
 
 // pgrx has no bindings for catalog/pg_inherits.h.
 unsafe extern "C-unwind" {
-    fn find_all_inheritors(
-        parent: Oid,
-        lock: pg_sys::LOCKMODE,
-        number_of_parents: *mut *mut pg_sys::List,
-    ) -> *mut pg_sys::List;
+    fn find_inheritance_children(parent: Oid, lock: pg_sys::LOCKMODE) -> *mut pg_sys::List;
 }
 
 /// A row of a system cache.
@@ -160,12 +157,23 @@ pub fn is_narrow(type_oid: Oid) -> bool {
 /// A table with all that inherit from it, its partitions among them.
 pub fn with_children(table: Oid) -> Vec<Oid> {
     let no_lock = 0;
-    // SAFETY: looks for any OID in the catalog, and gives a list of OIDs. An ERROR passes only frames of C.
-    let tables = unsafe {
-        let look = || find_all_inheritors(table, no_lock, std::ptr::null_mut());
-        PgList::<Oid>::from_pg(pg_guard_ffi_boundary(look))
-    };
-    tables.iter_oid().collect()
+    let mut tables = vec![table];
+    let mut known = HashSet::from([table]);
+    let mut next = 0;
+    while let Some(&parent) = tables.get(next) {
+        next += 1;
+        // Without a lock, a child can have been dropped since its parent was read; PostgreSQL takes that for an error.
+        // SAFETY: looks for any OID in the catalog, and gives a list of OIDs. An ERROR passes only frames of C.
+        let children = unsafe {
+            if pg_sys::get_rel_relkind(parent) == 0 {
+                continue;
+            }
+            let look = || find_inheritance_children(parent, no_lock);
+            PgList::<Oid>::from_pg(pg_guard_ffi_boundary(look))
+        };
+        tables.extend(children.iter_oid().filter(|&child| known.insert(child)));
+    }
+    tables
 }
 
 /// The name of a type, for messages; `???` if there is none.

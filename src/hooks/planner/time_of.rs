@@ -149,33 +149,34 @@ unsafe fn through(column: *mut Var, inner: *mut Query) -> Option<TimeOf> {
 unsafe fn generated(column: *mut Var, table: Oid) -> Option<TimeOf> {
     // SAFETY: the statement has a lock on its tables. The expression is copied before the table is closed.
     unsafe {
-        let is_foreign = family(table, None).is_foreign;
-        let table = pg_sys::relation_open(table, pg_sys::NoLock.cast_signed());
-        let expression = expression_of(table, (*column).varattno, is_foreign);
-        pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
+        let relation = pg_sys::relation_open(table, pg_sys::NoLock.cast_signed());
+        let expression = expression_of(relation, (*column).varattno);
+        pg_sys::relation_close(relation, pg_sys::NoLock.cast_signed());
         let time = computed(expression?)?;
         let id = beside(column, time.id, (*time.id).varattno);
-        Some(TimeOf { id, is_foreign, ..time })
+        Some(TimeOf { id, is_foreign: family(table, None).is_foreign, ..time })
     }
 }
 
 /// Whether a stored column has the result of the table's own expression in all rows: not in those of a foreign server and,
 /// from PostgreSQL 16 on, of a child table.
-unsafe fn computes_stored(table: pg_sys::Relation, is_foreign: bool) -> bool {
+unsafe fn computes_stored(table: pg_sys::Relation) -> bool {
     // SAFETY: a table.
     let facts = unsafe { &*(*table).rd_rel };
     let is_partitioned = relation_kind(facts.relkind) == b'p';
-    !is_foreign && (!facts.relhassubclass || cfg!(feature = "pg15") && is_partitioned)
+    // SAFETY: as above.
+    let is_foreign = || family(unsafe { (*table).rd_id }, None).is_foreign;
+    (!facts.relhassubclass || cfg!(feature = "pg15") && is_partitioned) && !is_foreign()
 }
 
 /// The expression of a generated column of which all rows of the table have the result.
-unsafe fn expression_of(table: pg_sys::Relation, number: i16, is_foreign: bool) -> Option<*mut Node> {
+unsafe fn expression_of(table: pg_sys::Relation, number: i16) -> Option<*mut Node> {
     // SAFETY: a table has a description, and as many columns and defaults as it says.
     unsafe {
         let facts = (*(*table).rd_att).constr.as_ref().filter(|_| number > 0)?;
         match relation_kind(pg_sys::get_attgenerated((*table).rd_id, number)) {
             b'v' => {}
-            b's' if computes_stored(table, is_foreign) => {}
+            b's' if computes_stored(table) => {}
             _ => return None,
         }
         let defaults = std::slice::from_raw_parts(facts.defval, facts.num_defval.into());

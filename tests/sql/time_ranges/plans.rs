@@ -1,6 +1,7 @@
 //! What is replaced must not be slower by much, nor lose a plan.
 
 use super::shown;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use testbed::postgres::Client;
 use testbed::{Cluster, Database, postgresql, test, value};
 
@@ -176,4 +177,28 @@ fn a_query_of_as_many_columns_as_there_can_be_is_ordered_by_the_time() {
             format!("SELECT count(*) FROM (SELECT at, {columns} FROM seen WHERE at < '2026-01-01 01:00Z' {order}) s");
         assert_eq!(value(&mut client, &query), if order.contains("LIMIT") { "5" } else { "60" });
     }
+}
+
+/// The planner looks at children without a lock, so they can go meanwhile.
+#[test]
+fn queries_are_planned_while_others_drop_children_of_their_table() {
+    let (database, mut client) = database();
+    client.batch_execute("CREATE TABLE plain (n integer, at timestamptz)").expect("a table");
+    let working = AtomicUsize::new(3);
+    std::thread::scope(|scope| {
+        for number in 0..3 {
+            let mut other = database.connect();
+            let working = &working;
+            scope.spawn(move || {
+                for _ in 0..500 {
+                    other.batch_execute(&format!("CREATE TABLE c{number} () INHERITS (plain)")).expect("a child");
+                    other.batch_execute(&format!("DROP TABLE c{number}")).expect("no child");
+                }
+                working.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        while working.load(Ordering::Relaxed) > 0 {
+            client.batch_execute("EXPLAIN SELECT FROM plain WHERE at < '2026-02-05Z'").expect("a plan");
+        }
+    });
 }
