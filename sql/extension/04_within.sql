@@ -48,8 +48,8 @@ COMMENT ON FUNCTION snowflake_last_id(timestamptz, boolean, text) IS
 CREATE FUNCTION snowflake_instant(at timestamp) RETURNS timestamptz
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_instant_wrapper';
 COMMENT ON FUNCTION snowflake_instant(timestamp) IS
-    'timestamp in the time zone of the session; -infinity or infinity where no timestamptz can be it';
+    'timestamp in the time zone of the session as a timestamptz; infinity or -infinity beyond its range';
 
 CREATE FUNCTION snowflake_midnight(at date) RETURNS timestamp
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_midnight_wrapper';
-COMMENT ON FUNCTION snowflake_midnight(date) IS 'beginning of a date; infinity where no timestamp can be it';
+COMMENT ON FUNCTION snowflake_midnight(date) IS 'midnight of a date; infinity beyond the range of timestamp';
