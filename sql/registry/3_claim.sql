@@ -106,7 +106,7 @@ BEGIN
         RAISE EXCEPTION 'registry has no room for %', CASE WHEN first = last THEN 'another worker'
                 ELSE format('the workers %s to %s', first, last) END USING ERRCODE = 'program_limit_exceeded',
             DETAIL = format('It knows %s other workers, and can have %s.', others, most),
-            HINT = 'The view snowflake_registry.workers shows which role has leased them.';
+            HINT = 'Name fewer workers, or see in the view snowflake_registry.workers which role has leased them.';
     END IF;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.check_room(bigint, bigint) IS 'raise an error if there can be no rows for these workers';

@@ -68,7 +68,10 @@ CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(first bigint, last bigint
     SELECT snowflake_registry.check_room(first, last);
     INSERT INTO snowflake_registry.lease AS l (worker_id, rule, comment)
         SELECT n, new_rule, new_comment FROM generate_series(first, last) n
-        ON CONFLICT (worker_id) DO UPDATE SET rule = excluded.rule, comment = excluded.comment
+        ON CONFLICT (worker_id) DO UPDATE SET rule = excluded.rule,
+            comment = CASE WHEN l.rule <> excluded.rule THEN excluded.comment ELSE coalesce(excluded.comment, l.comment) END
+        -- mutant: forbidden-in-range
+        WHERE first = last OR l.rule <> 'forbidden' OR excluded.rule = 'forbidden'
 $$;
 COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, bigint, text, text) IS 'change who may lease some workers';
 
@@ -77,7 +80,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.reserve_workers(first bigint, last
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT snowflake_registry.set_rule($1, coalesce($2, $1), ''reserved'', $3)';
 COMMENT ON FUNCTION snowflake_registry.reserve_workers(bigint, bigint, text) IS
-    'keep each of these workers for a server that is configured with its number; a server that has it renews it';
+    'keep each of these workers for a server that is configured with its number; a server that has it renews it; of several workers, forbidden ones stay so';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.forbid_workers(first bigint, last bigint DEFAULT NULL, comment text DEFAULT NULL)
     RETURNS void

@@ -55,6 +55,22 @@ fn a_new_registry_leases_its_own_servers_number_to_nobody_and_says_so() {
 }
 
 #[test]
+fn a_range_that_is_reserved_leaves_forbidden_workers_and_their_comments() {
+    let cluster = start(by_hand(7));
+    install(&cluster, "the script");
+    let registry = let_servers_in(cluster);
+    for rule in ["reserve_workers(0, 15, 'ours')", "forbid_workers(6, 7)"] {
+        answer_of(&registry, &format!("SELECT snowflake_registry.{rule}"));
+    }
+    let of = |worker| ["state", "comment"].map(|column| row_of(&registry, column, worker));
+    assert_eq!(of(5), ["reserved", "ours"]);
+    assert_eq!(of(6)[0], "forbidden");
+    assert_eq!(of(7), ["forbidden", "the worker_id of the registry's server"]);
+    answer_of(&registry, "SELECT snowflake_registry.reserve_workers(7)");
+    assert_eq!(of(7)[0], "reserved", "by its own number");
+}
+
+#[test]
 fn an_upgrade_forbids_no_worker_that_was_allowed() {
     let registry = let_servers_in({
         let cluster = by_hand(1023).start();
@@ -145,7 +161,7 @@ fn workers_are_forbidden_reserved_and_allowed_by_their_first_and_their_last() {
     call("forbid_workers(0, 15, 'by hand')");
     call("reserve_workers(14, 17)");
     call("forbid_workers(1023)");
-    assert_eq!(answer_of(&registry, states), "forbidden 15 by hand, reserved 4 -");
+    assert_eq!(answer_of(&registry, states), "forbidden 17 by hand, reserved 2 -");
     call("allow_workers(3, 1000)");
     assert_eq!(answer_of(&registry, states), "forbidden 4 by hand, free 15 -");
     assert_eq!(worker_of(&start(member(&registry))), "1022");
