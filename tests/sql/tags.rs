@@ -1,6 +1,7 @@
 //! IDs with a tag of the application's.
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
 use testbed::{Cluster, Signal, StopOnDrop, error, test, value};
@@ -206,6 +207,7 @@ fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon
             let mut reader = cluster.connect();
             let done = &done;
             let reader = scope.spawn(move || {
+                let deadline = Instant::now() + Duration::from_secs(120);
                 let mut seen: Vec<i64> = Vec::new();
                 loop {
                     let was_done = done.load(std::sync::atomic::Ordering::Relaxed);
@@ -214,11 +216,12 @@ fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon
                     let rows = rows.expect("rows");
                     seen.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
                     if rows.is_empty() {
-                        std::thread::sleep(std::time::Duration::from_millis(2));
-                        // The clock has passed the last tick by now.
-                        if was_done {
+                        std::thread::sleep(Duration::from_millis(2));
+                        // The clock has to pass the last tick.
+                        if was_done && seen.len() >= 6000 {
                             return seen;
                         }
+                        assert!(Instant::now() < deadline, "{layout}, {issue}: {} rows", seen.len());
                     }
                 }
             });
