@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::thread::{self, sleep};
+use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
 use testbed::{
@@ -244,23 +244,34 @@ fn an_idle_server_with_long_ticks_begins_at_its_own_mark_after_a_crash() {
     assert!(!cluster.log().contains("durable mark found in WAL"), "{}", cluster.log());
 }
 
-/// Nobody gets the IDs that were stepped over, and nobody may have to wait for them.
-#[test]
-fn an_advance_that_fails_leaves_the_mark_where_it_was() {
-    for is_terminated in [false, true] {
-        let mut cluster = with_required_mark(Cluster::builder());
-        cluster.wait_until_keeper_rests();
-        cluster.wait_until_mark_has_passed();
-        cluster.configure("synchronous_standby_names", "nobody");
-        cluster.reload();
+/// A client that waits for an advance which the keeper has begun with, and its process ID.
+fn advance_that_has_begun(cluster: &Cluster) -> (String, JoinHandle<testbed::postgres::Error>) {
+    loop {
         let mut client = cluster.connect();
         let process = value(&mut client, "SELECT pg_backend_pid()");
         let call = "SELECT snowflake_advance(snowflake_min_id(clock_timestamp() + '50 min'))";
         let advance = thread::spawn(move || client.batch_execute(call).expect_err("a failure"));
-        // The keeper has begun with it.
-        while ahead_ms(mark_in_wal(&cluster)) < 40 * 60_000 {
+        // A keeper that is slow to begin lets it fail before.
+        while !advance.is_finished() {
+            if ahead_ms(mark_in_wal(cluster)) >= 40 * 60_000 {
+                return (process, advance);
+            }
             sleep(Duration::from_millis(10));
         }
+    }
+}
+
+/// Nobody gets the IDs that were stepped over, and nobody may have to wait for them.
+#[test]
+fn an_advance_that_fails_leaves_the_mark_where_it_was() {
+    for is_terminated in [false, true] {
+        let wait = if is_terminated { "1min" } else { "2s" };
+        let mut cluster = with_required_mark(Cluster::builder().set("snowflake_pg.max_wait", wait));
+        cluster.wait_until_keeper_rests();
+        cluster.wait_until_mark_has_passed();
+        cluster.configure("synchronous_standby_names", "nobody");
+        cluster.reload();
+        let (process, advance) = advance_that_has_begun(&cluster);
         if is_terminated {
             cluster.connect().batch_execute(&format!("SELECT pg_terminate_backend({process})")).expect("a signal");
         }
