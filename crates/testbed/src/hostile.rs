@@ -23,10 +23,12 @@ pub enum HostileAnswer {
     Notices,
     /// Nothing.
     Silence,
+    /// Asks for a password that is hashed for most of an hour, before it says that it is ready.
+    LongHash,
 }
 
 impl HostileAnswer {
-    /// All of them.
+    /// All with which libpq returns.
     pub const ALL: [Self; 10] = [
         Self::Copy(b'H'),
         Self::Copy(b'G'),
@@ -75,6 +77,9 @@ fn serve(mut client: TcpStream, answer: HostileAnswer) -> io::Result<()> {
         // Neither TLS nor GSSAPI.
         client.write_all(b"N")?;
     }
+    if answer == HostileAnswer::LongHash {
+        return ask_for_long_hash(&mut client);
+    }
     client.write_all(&message(b'R', &0_u32.to_be_bytes()))?;
     if answer == HostileAnswer::ParametersAtStart {
         return send_parameters(&mut client);
@@ -105,8 +110,20 @@ fn serve(mut client: TcpStream, answer: HostileAnswer) -> io::Result<()> {
             let fields = format!("SNOTICE\0C00000\0M{HOSTILE_NOTICE}\0\0");
             repeat(&mut client, &message(b'N', fields.as_bytes()))
         }
-        HostileAnswer::Silence => wait(&mut client),
+        HostileAnswer::Silence | HostileAnswer::LongHash => wait(&mut client),
     }
+}
+
+/// Asks for a password by SCRAM, with as many iterations as there can be.
+fn ask_for_long_hash(client: &mut TcpStream) -> io::Result<()> {
+    let authenticate = |code: u32, body: &[u8]| message(b'R', &[&code.to_be_bytes(), body].concat());
+    client.write_all(&authenticate(10, b"SCRAM-SHA-256\0\0"))?;
+    client.read_exact(&mut [0])?;
+    let first = read_body(client)?;
+    let nonce = first.windows(2).position(|two| two == b"r=").expect("a nonce");
+    let asks = [&first[nonce..], format!("server,s=c2FsdA==,i={}", i32::MAX).as_bytes()].concat();
+    client.write_all(&authenticate(11, &asks))?;
+    wait(client)
 }
 
 /// The code of a message at the start, which has no type.

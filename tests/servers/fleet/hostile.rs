@@ -44,7 +44,9 @@ fn expected(answer: HostileAnswer) -> &'static str {
         HostileAnswer::Rows | HostileAnswer::LongRow | HostileAnswer::Parameters | HostileAnswer::ParametersAtStart => {
             "the server's answer needs more than 64 MB of memory"
         }
-        HostileAnswer::Notices | HostileAnswer::Silence => "the server did not answer in time",
+        HostileAnswer::Notices | HostileAnswer::Silence | HostileAnswer::LongHash => {
+            "the server did not answer in time"
+        }
     }
 }
 
