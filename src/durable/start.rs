@@ -140,12 +140,12 @@ pub fn log_start(begin: Begin) -> Option<UnixMs> {
 fn log_start_point(StartPoint { floor, reason }: StartPoint) {
     let time = display_time(floor);
     let (level, message, detail) = match reason {
-        StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time} or later"),
+        StartReason::Restart => return log!("snowflake_pg: durable mark found, IDs begin at {time}"),
         StartReason::Missing | StartReason::OtherWorker if shared().lease.start().is_some() => {
             return log!("snowflake_pg: IDs begin at {time}, with a worker that the registry had never leased before");
         }
         StartReason::Leased => {
-            return log!("snowflake_pg: IDs begin at {time} or later, above those of the worker's last lease");
+            return log!("snowflake_pg: IDs begin at {time}, above those of the worker's last lease");
         }
         StartReason::WalMark => return log!("snowflake_pg: durable mark found in WAL, IDs begin at {time}"),
         StartReason::Continued => (

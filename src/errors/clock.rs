@@ -71,20 +71,21 @@ pub(super) fn layout_ends_before(layout: Layout, begin: UnixMs) -> ErrorReport {
 
 /// The error for a clock that stays behind what was issued.
 pub(super) fn behind(last: UnixMs, issued: bool, now: UnixMs, until: UnixMs, limit: ClockLimit) -> ErrorReport {
-    let which = if issued { "the last timestamp issued is" } else { "IDs begin after" };
+    // None of this start: its first IDs are above all earlier ones, and above what the clock showed then.
+    let (which, again) = if issued { ("the last timestamp issued is", " again") } else { ("IDs begin after", "") };
     let (now, last, until) = (display_time(now), display_time(last), display_time(until));
     let (limits, when) = match limit {
         ClockLimit::MaxBorrow { ms } => (
             format!("snowflake_pg.max_borrow is {ms} ms"),
-            ", or snowflake_pg.max_borrow is greater than the difference",
+            ", or once snowflake_pg.max_borrow is greater than the difference",
         ),
         ClockLimit::MaxWait { ms, regression } => {
             (format!("snowflake_pg.clock_regression is {regression}, and snowflake_pg.max_wait is {ms} ms"), "")
         }
     };
     error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "the server's clock is too far behind the last ID issued")
-        .set_detail(format!("The clock shows {now}, {which} {last}; {limits}."))
-        .set_hint(format!("Check the clock. IDs will be issued again once it reaches {until}{when}."))
+        .set_detail(format!("The clock shows {now}, and {which} {last}; {limits}."))
+        .set_hint(format!("Check the clock. IDs will be issued{again} once it reaches {until}{when}."))
 }
 
 /// The error for a clock by which IDs are to begin, and that has just jumped ahead.
@@ -93,7 +94,7 @@ pub(super) fn jumped(now: UnixMs) -> ErrorReport {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "cannot begin to issue IDs by a clock that has just jumped ahead",
     )
-    .set_detail(format!("It shows {}, and is trusted once it has been steady for a minute.", display_time(now)))
+    .set_detail(format!("The clock shows {}, and is trusted once it has been steady for a minute.", display_time(now)))
     .set_hint("If the clock is right, wait, or call snowflake_accept_clock(). If it is not, set it back.")
 }
 
@@ -130,7 +131,7 @@ pub(super) fn start_pending(now: UnixMs, until: UnixMs, was_reset: bool, wait_ms
             "Check the clock. IDs will be issued once it reaches that time.".to_owned(),
         )
     } else {
-        ("This server is new, or its durable mark was lost", format!("There is nothing to do until {until}."))
+        ("This server is new, or its durable mark was lost", "Nothing to do: IDs begin then.".to_owned())
     };
     error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message)
         .set_detail(format!("The clock shows {now}. {why}, so IDs begin at {until}."))

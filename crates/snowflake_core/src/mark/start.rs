@@ -175,6 +175,7 @@ impl<S: Storage> Mark<'_, S> {
         let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let begin = layout.time_of(first);
         assert!(begin >= point.floor && begin >= known, "I2: IDs would begin at {begin}, and the mark is {known}");
+        let point = StartPoint { floor: begin, ..point };
         let wanted = self.mark_for(first, now)?;
         state.refusal.store(0, Relaxed);
         self.is_under_way = true;
