@@ -14,6 +14,7 @@ use once_cell::sync::OnceCell;
 use pgrx::pg_sys;
 use snowflake_core::id::layout::{FieldKind, Layout, Series, SeriesError};
 use snowflake_core::server::identity::Worker;
+use std::ffi::CString;
 
 /// One of the two numbers of a server.
 struct Number {
@@ -52,6 +53,9 @@ pub fn find() {
     DATACENTER.find();
     HAS_REGISTRY.get_or_init(|| !gucs::registry::registry().is_empty());
     IS_STANDBY.get_or_init(|| gucs::data_directory().join("standby.signal").exists());
+    let own = if needs_lease() { None } else { flat_worker().ok() };
+    let shown = own.map_or_else(|| if needs_lease() { "registry" } else { "" }.to_owned(), |own| own.to_string());
+    gucs::show_own_worker(&CString::new(shown).expect("a text without a zero"));
 }
 
 /// Whether the server has started as a standby. It can have been promoted since.

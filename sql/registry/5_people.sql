@@ -89,12 +89,35 @@ CREATE OR REPLACE FUNCTION snowflake_registry.forbid_workers(first bigint, last 
 COMMENT ON FUNCTION snowflake_registry.forbid_workers(bigint, bigint, text) IS
     'lease these workers to no server; a server that has one issues IDs until its lease ends';
 
+CREATE OR REPLACE FUNCTION snowflake_registry.own_worker() RETURNS bigint
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    -- The library shows it, also to databases without the extension.
+    SELECT CASE WHEN own ~ '^[0-9]{1,10}$' THEN own::bigint END FROM current_setting('snowflake_pg.own_worker', true) own
+$$;
+COMMENT ON FUNCTION snowflake_registry.own_worker() IS
+    'worker that the registry''s own server has without a registry; NULL if it has none, or is not known';
+
 CREATE OR REPLACE FUNCTION snowflake_registry.allow_workers(first bigint, last bigint DEFAULT NULL) RETURNS void
-    LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT snowflake_registry.check_workers($1, coalesce($2, $1));
-        UPDATE snowflake_registry.lease l SET rule = ''free'', comment = NULL WHERE l.worker_id BETWEEN $1 AND coalesce($2, $1)';
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    greatest_worker CONSTANT bigint := coalesce(last, first);
+    own CONSTANT bigint := snowflake_registry.own_worker();
+BEGIN
+    PERFORM snowflake_registry.check_workers(first, greatest_worker);
+    IF first < greatest_worker AND EXISTS (SELECT FROM snowflake_registry.lease l
+        WHERE l.worker_id = own AND l.worker_id BETWEEN first AND greatest_worker AND l.rule = 'forbidden')
+    THEN
+        RAISE NOTICE 'worker % stays forbidden', own
+            USING DETAIL = 'The registry''s own server has it.',
+                HINT = format('If it will not issue IDs, call snowflake_registry.allow_workers(%s).', own);
+    END IF;
+    UPDATE snowflake_registry.lease l SET rule = 'free', comment = NULL
+        WHERE l.worker_id BETWEEN first AND greatest_worker
+            -- mutant: own-worker-in-range
+            AND (first = greatest_worker OR l.worker_id IS DISTINCT FROM own OR l.rule <> 'forbidden');
+END $$;
 COMMENT ON FUNCTION snowflake_registry.allow_workers(bigint, bigint) IS
-    'undo reserve_workers() and forbid_workers()';
+    'undo reserve_workers() and forbid_workers(); of several workers, that of the registry''s own server stays forbidden';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
     worker_id bigint, ids_end timestamptz DEFAULT clock_timestamp() + interval '10 seconds') RETURNS timestamptz
@@ -169,27 +192,28 @@ DO $$
 DECLARE
     -- NULL without the library.
     source text := trim(current_setting('snowflake_pg.worker_id', true));
-    -- In a layout with data centers, the registry has another number for it.
-    is_number boolean := source ~ '^[0-9]{1,9}$' AND current_setting('snowflake_pg.datacenter_id', true) = '0';
+    own bigint := snowflake_registry.own_worker();
     shown text := current_setting('client_min_messages');
 BEGIN
-    IF NOT current_setting('snowflake_registry.is_new')::boolean OR coalesce(lower(source) IN ('', '-1', 'registry'), true)
+    IF NOT current_setting('snowflake_registry.is_new')::boolean OR coalesce(lower(source) IN ('', '-1'), true)
         -- The rows of a dump are to come.
         OR NOT EXISTS (SELECT FROM snowflake_registry.registry)
-        -- The server asks a registry for it.
-        OR EXISTS (SELECT FROM pg_settings s WHERE s.name = 'snowflake_pg.registry_conninfo' AND s.setting <> '')
+        -- A registry leases it: this one, or one of another fleet, whose numbers say nothing here.
+        OR current_setting('snowflake_pg.own_worker', true) = 'registry'
     THEN
         RETURN;
     END IF;
-    IF is_number THEN
+    IF own IS NOT NULL THEN
         -- mutant: own-worker-forbidden
-        PERFORM snowflake_registry.forbid_workers(source::bigint, comment => 'the worker_id of the registry''s server');
+        PERFORM snowflake_registry.forbid_workers(own, comment => 'the worker_id of the registry''s server');
     END IF;
     -- Scripts of extensions show warnings alone.
     PERFORM set_config('client_min_messages', 'notice', true);
-    RAISE NOTICE '%', CASE WHEN is_number THEN format('registry leases worker %s to no server', source::bigint)
+    RAISE NOTICE '%', CASE WHEN own IS NOT NULL THEN format('registry leases worker %s to no server', own)
             ELSE 'registry does not know the worker of this server' END
-        USING DETAIL = format('This server has it by snowflake_pg.worker_id = ''%s''.', source),
+        USING DETAIL = format('This server has it by snowflake_pg.worker_id = ''%s''%s.', source,
+                CASE WHEN coalesce(current_setting('snowflake_pg.datacenter_id', true), '0') <> '0'
+                    THEN format(' and snowflake_pg.datacenter_id = ''%s''', current_setting('snowflake_pg.datacenter_id')) ELSE '' END),
             HINT = 'Call snowflake_registry.forbid_workers() for all servers that do not use the registry.';
     PERFORM set_config('client_min_messages', shown, true);
 END $$;

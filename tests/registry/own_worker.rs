@@ -100,20 +100,65 @@ fn a_server_with_a_number_and_its_own_registry_leases_that_number() {
 }
 
 #[test]
-fn a_new_registry_says_that_it_does_not_know_the_worker_that_its_own_server_has_from_elsewhere() {
-    let sources = [
-        by_hand(0).set("snowflake_pg.worker_id", "env:POD").environment("POD", "7"),
-        by_hand(2).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", "1"),
-    ];
-    for (source, text) in sources.into_iter().zip(["env:POD", "2"]) {
-        let said = install(&source.start(), "the extension");
-        assert!(said.contains("NOTICE:  registry does not know the worker of this server"), "{said}");
-        assert!(said.contains(&format!("snowflake_pg.worker_id = '{text}'")), "{said}");
+fn a_new_registry_leases_the_worker_that_its_own_server_has_from_elsewhere_to_nobody() {
+    let twitter = |worker| by_hand(worker).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", "1");
+    for (server, worker, sources) in [
+        (by_hand(0).set("snowflake_pg.worker_id", "env:POD").environment("POD", "7"), 7, "worker_id = 'env:POD'."),
+        (twitter(2), 34, "worker_id = '2' and snowflake_pg.datacenter_id = '1'."),
+    ] {
+        for way in WAYS {
+            let cluster = server.clone().start();
+            let said = install(&cluster, way);
+            assert!(said.contains(&format!("NOTICE:  registry leases worker {worker} to no server")), "{way}: {said}");
+            assert!(said.contains(&format!("by snowflake_pg.{sources}")), "{way}: {said}");
+            assert_eq!(row_of(&let_servers_in(cluster), "state", worker), "forbidden", "{way}");
+        }
     }
-    for source in ["-1", "registry"] {
-        let said = install(&Cluster::builder().worker(source).start(), "the extension");
-        assert!(!said.contains("NOTICE"), "{source}: {said}");
+}
+
+/// By a role that owns the database alone, which may not see the connection string.
+#[test]
+fn a_new_registry_says_nothing_if_its_own_server_has_no_worker_or_leases_it() {
+    for (source, conninfo) in [("-1", ""), ("registry", ""), ("5", "host=/nowhere")] {
+        let builder = Cluster::builder().worker(source).set("snowflake_pg.registry_conninfo", conninfo);
+        let cluster = builder.start();
+        let role = "CREATE ROLE dba LOGIN CREATEROLE; CREATE DATABASE registry OWNER dba";
+        role.split("; ").for_each(|statement| cluster.connect().batch_execute(statement).expect("a role"));
+        let mut psql = cluster.psql();
+        psql.args(["--username=dba", "--dbname=registry", "--command=CREATE EXTENSION snowflake_registry"]);
+        let output = psql.output().expect("psql");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success() && !said.contains("NOTICE"), "{source}: {said}");
     }
+}
+
+/// It has no number when the script runs.
+#[test]
+fn a_new_registry_says_that_it_does_not_know_the_worker_that_its_own_server_will_have_from_citus() {
+    let said = install(&Cluster::builder().worker("citus").start(), "the extension");
+    assert!(said.contains("NOTICE:  registry does not know the worker of this server"), "{said}");
+    assert!(said.contains("snowflake_pg.worker_id = 'citus'"), "{said}");
+}
+
+#[test]
+fn a_range_that_is_allowed_leaves_the_worker_of_the_registrys_own_server_forbidden() {
+    let cluster = start(by_hand(5));
+    install(&cluster, "the script");
+    let registry = let_servers_in(cluster);
+    let call = |call: &str| {
+        let output = registry.psql().arg(format!("--command=SELECT snowflake_registry.{call}")).output().expect("psql");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    call("forbid_workers(0, 15)");
+    let said = call("allow_workers(0, 15)");
+    assert!(said.contains("NOTICE:  worker 5 stays forbidden"), "{said}");
+    assert_eq!([4, 5, 6].map(|worker| row_of(&registry, "state", worker)), ["free", "forbidden", "free"]);
+    assert_eq!(row_of(&registry, "comment", 5), "the worker_id of the registry's server");
+    assert_eq!(call("allow_workers(6, 15)"), "", "a range without it");
+    assert_eq!(call("allow_workers(5)"), "", "by its own number");
+    assert_eq!(row_of(&registry, "state", 5), "free");
+    assert_eq!(call("allow_workers(0, 15)"), "", "it is allowed");
 }
 
 /// The dump has a row for the worker that its server had.

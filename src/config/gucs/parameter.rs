@@ -176,6 +176,13 @@ impl Parameter<Text> {
     pub(super) fn get_lossy(&self) -> String {
         self.get().to_string_lossy().into_owned()
     }
+
+    /// Sets one that nobody else can set.
+    pub(super) fn show(&self, text: &CStr) {
+        let (context, source) = (pg_sys::GucContext::PGC_INTERNAL, pg_sys::GucSource::PGC_S_DYNAMIC_DEFAULT);
+        // SAFETY: takes two C strings, and copies the value.
+        unsafe { pg_sys::SetConfigOption(self.name.as_ptr(), text.as_ptr(), context, source) };
+    }
 }
 
 impl Define for Parameter<Text> {

@@ -5,11 +5,12 @@ use super::parameter::{Define, Parameter, Text};
 use super::raw_setting;
 use crate::config::{layout_cache, preload};
 use once_cell::sync::OnceCell;
-use pgrx::pg_sys::GucContext::PGC_POSTMASTER;
+use pgrx::pg_sys::GucContext::{PGC_INTERNAL, PGC_POSTMASTER};
+use pgrx::pg_sys::{GUC_NO_SHOW_ALL, GUC_NOT_IN_SAMPLE};
 use snowflake_core::id::layout::{Layout, LayoutError};
 use std::ffi::{CStr, CString};
 
-pub(super) static PARAMETERS: &[&dyn Define] = &[&WORKER_ID, &DATACENTER_ID, &LAYOUT, &CITUS_DATABASE];
+pub(super) static PARAMETERS: &[&dyn Define] = &[&WORKER_ID, &DATACENTER_ID, &LAYOUT, &CITUS_DATABASE, &OWN_WORKER];
 
 static WORKER_ID: Parameter<Text> = Parameter {
     name: c"snowflake_pg.worker_id",
@@ -84,4 +85,19 @@ static CITUS_DATABASE: Parameter<Text> = Parameter {
 /// The database with the metadata of Citus.
 pub fn citus_database() -> CString {
     CITUS_DATABASE.get()
+}
+
+/// For the script of a registry in plain SQL, in a database that may lack the extension.
+static OWN_WORKER: Parameter<Text> = Parameter {
+    name: c"snowflake_pg.own_worker",
+    short: c"Shows the worker that this server has without a registry, as a registry numbers it.",
+    long: c"\"registry\" if a registry leases it. Empty: none, or not known when the server starts.",
+    context: PGC_INTERNAL,
+    flags: GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+    value: Text::new(c""),
+};
+
+/// Shows which worker this server has. Only in the postmaster, while it preloads.
+pub fn show_own_worker(worker: &CStr) {
+    OWN_WORKER.show(worker);
 }

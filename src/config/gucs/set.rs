@@ -32,7 +32,8 @@ fn set_parameter(parameter: pg_sys::config_generic) -> Option<(&'static str, Str
     // SAFETY: the name of a parameter is a C string that lives as long as the process.
     let full_name: &'static CStr = unsafe { CStr::from_ptr(parameter.name) };
     let name = full_name.to_str().ok()?.strip_prefix("snowflake_pg.")?;
-    if parameter.source == pg_sys::GucSource::PGC_S_DEFAULT {
+    // Nor is one set that only shows something.
+    if matches!(parameter.source, pg_sys::GucSource::PGC_S_DEFAULT | pg_sys::GucSource::PGC_S_DYNAMIC_DEFAULT) {
         return None;
     }
     let value = raw_setting(full_name)?;
