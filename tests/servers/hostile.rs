@@ -3,6 +3,9 @@
 //! An overload with the exact types of a call beats a conversion in pg_catalog. `hostile/overloads.sql` makes one for every
 //! call that our texts could mean, and each of them fails.
 
+mod calls;
+
+use calls::{CALLS, CALLS_OF_A_SUPERUSER, NOT_CALLED};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -101,112 +104,6 @@ fn queries(configuration: &str) -> Vec<String> {
     assert!(!found.is_empty(), "no query");
     found
 }
-
-/// Calls of every function of the extension, by its exact types.
-const CALLS: &[&str] = &[
-    "snowflake_nextval()",
-    "snowflake_id()",
-    "snowflake_nextvals(2)",
-    "snowflake_nextblock(2)",
-    "snowflake_lastval()",
-    "snowflake_decode(1::bigint)",
-    "snowflake_decode_all(1::bigint)",
-    "snowflake_decode(1::bigint, 'twitter'::text)",
-    "snowflake_timestamp(1::bigint)",
-    "snowflake_timestamp(1::bigint, 'twitter'::text)",
-    "snowflake_explain(1::bigint)",
-    "snowflake_explain(1::bigint, 'twitter'::text)",
-    "snowflake_compose('2026-01-01Z'::timestamptz, 0, 2, 3)",
-    "snowflake_compose('2026-01-01Z'::timestamptz, 0, 2, 3, 0)",
-    "snowflake_compose('2026-01-01Z'::timestamptz, 1, 2, 3, 0, 'twitter'::text)",
-    "snowflake_min_id('2026-01-01Z'::timestamptz)",
-    "snowflake_min_id('2026-01-01Z'::timestamptz, 'twitter'::text)",
-    "snowflake_within(id, '2026-01-01Z'::timestamptz) FROM rows",
-    "snowflake_first_id('2026-01-01Z'::timestamptz, true, 'flat'::text)",
-    "snowflake_last_id('2026-01-01Z'::timestamptz, true, 'flat'::text)",
-    "snowflake_instant('2026-01-01'::timestamp)",
-    "snowflake_midnight('2026-01-01'::date)",
-    "snowflake_time_expression('id'::name)",
-    "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz) FROM rows",
-    "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz, 'twitter'::text) FROM rows",
-    "snowflake_interval('1 day'::interval)",
-    "snowflake_interval('1 day'::interval, 'twitter'::text)",
-    "snowflake_partitions('days'::regclass)",
-    "snowflake_partitions('days'::regclass, 'twitter'::text)",
-    "snowflake_horizon()",
-    "snowflake_poll(NULL::rows, 0::bigint, 10, NULL::name)",
-    "snowflake_encrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
-    "snowflake_decrypt(1::bigint, '\\x00112233445566778899aabbccddeeff'::bytea)",
-    "snowflake_adopt.plan('numbered')",
-    "snowflake_adopt.schema_plan('public')",
-    "snowflake_adopt.revert_plan('numbered')",
-    "snowflake_adopt.revert_schema_plan('public')",
-    "snowflake_adopt.all_or_nothing()",
-    "snowflake_to_text(1::bigint, 'base62'::text)",
-    "snowflake_to_text(1::bigint, 'hex'::text, NULL::text)",
-    "snowflake_from_text('1'::text, 'base62'::text)",
-    "snowflake_to_uuid(1::bigint)",
-    "snowflake_from_uuid('00000000-0000-8000-8000-000000000000'::uuid)",
-    "snowflake_issued_elsewhere(1::bigint)",
-    "* FROM snowflake_lives()",
-    "* FROM snowflake_server()",
-    "* FROM snowflake_layouts",
-    "* FROM snowflake_status",
-    "* FROM snowflake_metrics",
-    "* FROM snowflake_writers",
-    "snowflake_nextval_for('hashed_0'::regclass)",
-    "snowflake_nextval_for('hashed'::regclass, 1::bigint)",
-    "snowflake_nextval_for_hash(2, 1)",
-    "snowflake_shard_of(1::bigint, 2)",
-    "count(*) FROM by_worker WHERE id OPERATOR(pg_catalog.=) 1::bigint",
-    "min(id::snowflake), max(id::snowflake) FROM rows",
-];
-
-/// Those for superusers alone, or for the owner of a table.
-const CALLS_OF_A_SUPERUSER: &[&str] = &[
-    "snowflake_create_operator_class('by_sequence'::name, 'flat'::text, 'sequence'::text)",
-    "snowflake_create_operator_class('by_data_center'::name, 'twitter'::text, 'datacenter'::text, 'public'::name)",
-    "snowflake_add_time('rows'::regclass, stored => true)",
-    "snowflake_adopt.run_as('pg_monitor', 'SELECT 1::bigint')",
-    "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
-    "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
-    "snowflake_drop_partitions('days'::regclass, '2026-01-01Z'::timestamptz, true)",
-    "snowflake_drop_partitions('days'::regclass, '2026-01-01Z'::timestamptz, false, 'twitter'::text)",
-    "snowflake_audit(ARRAY['host=/nowhere']::text[])",
-    "snowflake_check_fleet(ARRAY['host=/nowhere']::text[])",
-    "snowflake_advance(1::bigint, false)",
-    "snowflake_accept_mark(false)",
-    "snowflake_accept_clock()",
-    "snowflake_stats_reset()",
-];
-
-/// Those that no call names: what PostgreSQL calls, what views do, one that stops IDs, and one for another layout.
-const NOT_CALLED: &[&str] = &[
-    "snowflake",
-    "snowflake_bits_of",
-    "snowflake_fill",
-    "snowflake_get_layouts",
-    "snowflake_get_status",
-    "snowflake_get_writers",
-    "snowflake_horizon_support",
-    "snowflake_in",
-    "snowflake_key_of",
-    "snowflake_larger",
-    "snowflake_nextval_in_copy",
-    "snowflake_nextval_support",
-    "snowflake_nextval_tagged",
-    "snowflake_out",
-    "snowflake_recv",
-    "snowflake_replace_time",
-    "snowflake_reset_state",
-    "snowflake_send",
-    "snowflake_smaller",
-    "snowflake_time_format",
-    "snowflake_worker_hash",
-    "snowflake_worker_hash_extended",
-    "max",
-    "min",
-];
 
 #[test]
 fn no_function_and_no_view_runs_code_of_who_may_create_in_the_schema_of_the_extension() {

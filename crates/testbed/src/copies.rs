@@ -1,6 +1,7 @@
 //! Servers that come from other servers: standbys, copies, backups, upgrades.
 
-use crate::cluster::{Builder, Cluster, PATIENCE};
+use crate::builder::Builder;
+use crate::cluster::{Cluster, PATIENCE};
 use crate::host::make_private_file;
 use crate::query::value;
 use crate::traces;

@@ -1,13 +1,16 @@
 //! A disk under the state directory that obeys orders, and that forgets what was not flushed when its power is cut.
 
 use crate::host::give_away;
-use crate::mark_in;
+use crate::record::mark_in;
 use disk_faults_protocol::{DIRECTORY, HOME, Journal, Key, Order, Store};
 use snowflake_core::UnixMs;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// The library of crates/disk_faults, in the directory of a server that needs it.
+pub(crate) const LIBRARY: &str = "faults.so";
 
 /// The disk under a server's state directory.
 #[derive(Debug)]

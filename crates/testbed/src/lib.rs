@@ -5,6 +5,7 @@
 //! [`Cluster`] is dropped or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user
 //! `postgres`.
 
+mod builder;
 mod cluster;
 mod copies;
 mod disk;
@@ -20,6 +21,7 @@ mod overlay;
 mod programs;
 mod query;
 mod reading;
+mod record;
 mod registry;
 #[cfg(feature = "runner")]
 pub mod runner;
@@ -34,7 +36,8 @@ mod vmclock;
 mod volume;
 mod wal_page;
 
-pub use cluster::{Builder, Cluster, PATIENCE, RESERVE_AHEAD_MS};
+pub use builder::{Builder, RESERVE_AHEAD_MS};
+pub use cluster::{Cluster, PATIENCE};
 pub use disk::Disk;
 pub use disk_faults_protocol::{Event, Key, Order, Turn};
 pub use faults::Frozen;
@@ -51,6 +54,7 @@ pub use monitoring::{Exporter, Prometheus, exporter_program, free_port, monitori
 pub use postgres;
 pub use query::{error, plan, value, waits_for};
 pub use reading::{Reader, Seen, Traffic};
+pub use record::{mark_in, record_in};
 pub use registry::Registry;
 pub use rustix::process::Signal;
 pub use scratch::{processes_in, send, shield};
@@ -66,12 +70,6 @@ pub use volume::Volume;
 
 use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;
-use snowflake_core::mark::record::Record;
-use snowflake_core::mark::state_file;
-use std::fs;
-use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
 /// To be called by a test whose servers issue IDs twice on purpose: then the audit of their lives must find that.
 pub fn expect_duplicates() {
@@ -92,16 +90,4 @@ pub fn default_layout() -> Layout {
 pub fn issued_at(id: i64) -> UnixMs {
     assert!(id > 0, "{id} has wrapped");
     default_layout().issued_at(id.cast_unsigned())
-}
-
-/// The record in a state file. A slow reader can find both slots in the middle of a write, one after the other.
-pub fn record_in(path: &Path) -> Record {
-    let read = || state_file::decode(&fs::read(path).expect("a state file"));
-    let again = |_| read().inspect_err(|_| sleep(Duration::from_millis(10))).ok();
-    (0..20).find_map(again).unwrap_or_else(|| read().expect("a whole record"))
-}
-
-/// The durable mark in a state file.
-pub fn mark_in(path: &Path) -> UnixMs {
-    record_in(path).mark
 }

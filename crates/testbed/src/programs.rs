@@ -1,6 +1,7 @@
 //! Programs that run as a server would run them: as its user, by its clock and on its disk.
 
-use crate::cluster::{Cluster, LIBRARY};
+use crate::cluster::Cluster;
+use crate::disk::LIBRARY;
 use crate::host::{UNPRIVILEGED, faketime, running_as_root};
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,6 +1,7 @@
 //! A registry of worker IDs, which the script has made.
 
-use crate::cluster::{Builder, Cluster};
+use crate::builder::Builder;
+use crate::cluster::Cluster;
 use crate::installation::Installation;
 use std::ops::{Deref, DerefMut};
 

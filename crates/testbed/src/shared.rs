@@ -1,6 +1,7 @@
 //! Servers that tests share. They outlive the test that has started them, and end with the run.
 
-use crate::cluster::{Builder, Cluster, PATIENCE};
+use crate::builder::Builder;
+use crate::cluster::{Cluster, PATIENCE};
 use crate::query::value;
 use postgres::{Client, Config, NoTls};
 use std::collections::BTreeMap;

@@ -1,10 +1,8 @@
 //! What the servers of a test have told of their marks, for a check after the test.
 
-use crate::cluster::Cluster;
 use std::cell::RefCell;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -12,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 pub(crate) const NAME: &str = "snowflake_pg.trace";
 
 /// The directory beside it of files that others may remove from there.
-const HELD: &str = "held";
+pub(crate) const HELD: &str = "held";
 
 /// The files of the servers of a test, and whether it may have changed files of its servers.
 #[derive(Debug, Default)]
@@ -68,7 +66,7 @@ impl Traces {
         }
     }
 
-    /// Keeps what was [held](Cluster::hold_trace) of a server.
+    /// Keeps what was held of a server.
     pub(crate) fn keep_held(&self, directory: &Path) {
         let held = fs::read_dir(directory.join(HELD)).into_iter().flatten().flatten();
         held.for_each(|file| self.keep_file(&file.path()));
@@ -117,23 +115,5 @@ impl Traces {
     /// Whether WAL can have a mark that no server has written.
     pub fn is_planted(&self) -> bool {
         self.is_planted.load(Ordering::Relaxed)
-    }
-}
-
-impl Cluster {
-    /// Where files of events stay that somebody else takes out of the data directory. Each name is kept.
-    pub fn held_traces(&self) -> PathBuf {
-        self.host().join(HELD)
-    }
-
-    /// Keeps what a running server tells, even if somebody else makes its data directory anew: its records stay in a state
-    /// directory elsewhere, and nobody would know who has written them.
-    pub fn hold_trace(&self) {
-        let trace = self.data.join(NAME);
-        let Ok(found) = fs::metadata(&trace) else { return };
-        let held = self.held_traces().join(found.ino().to_string());
-        if !held.exists() {
-            fs::hard_link(trace, held).expect("another name in one file system");
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! How the tests read and write the page with the marks in WAL.
 
-use crate::Cluster;
+use crate::cluster::Cluster;
 use snowflake_core::UnixMs;
 use snowflake_core::mark::wal_page::{FILE, WalPage};
 use snowflake_core::server::identity::Worker;
