@@ -53,8 +53,8 @@ pub fn find() {
     DATACENTER.find();
     HAS_REGISTRY.get_or_init(|| !gucs::registry::registry().is_empty());
     IS_STANDBY.get_or_init(|| gucs::data_directory().join("standby.signal").exists());
-    let own = if needs_lease() { None } else { flat_worker().ok() };
-    let shown = own.map_or_else(|| if needs_lease() { "registry" } else { "" }.to_owned(), |own| own.to_string());
+    let own = || flat_worker().map_or_else(|_| String::new(), |own| own.to_string());
+    let shown = if needs_lease() { "registry".to_owned() } else { own() };
     gucs::show_own_worker(&CString::new(shown).expect("a text without a zero"));
 }
 
