@@ -176,6 +176,51 @@ pub fn with_children(table: Oid) -> Vec<Oid> {
     tables
 }
 
+/// What decides in which partition a row is.
+pub struct PartitionKey {
+    /// The numbers of columns; 0 is an expression.
+    pub columns: Vec<i16>,
+    /// The expressions, in which the table is number 1.
+    pub expressions: Option<*mut pg_sys::Node>,
+}
+
+/// The partition key of a table; `None` if it has none.
+pub fn partition_key(table: Oid) -> Option<PartitionKey> {
+    // SAFETY: the cache has this key, and its rows these columns, of these types.
+    unsafe {
+        let row = CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, table)?;
+        let columns = row.column(pg_sys::Anum_pg_partitioned_table_partattrs).map(|columns| numbers(columns));
+        let expressions = row.column(pg_sys::Anum_pg_partitioned_table_partexprs).map(|text| expression(text));
+        Some(PartitionKey { columns: columns.unwrap_or_default(), expressions })
+    }
+}
+
+/// The numbers of columns.
+///
+/// # Safety
+///
+/// An `int2vector`.
+pub unsafe fn numbers(columns: pg_sys::Datum) -> Vec<i16> {
+    // SAFETY: as the caller's.
+    unsafe {
+        let columns = columns.cast_mut_ptr::<pg_sys::int2vector>();
+        (*columns).values.as_slice(usize::try_from((*columns).dim1).unwrap_or(0)).to_vec()
+    }
+}
+
+/// The expression, or the list of them, with this text, as the planner has it.
+///
+/// # Safety
+///
+/// A text of a node.
+pub unsafe fn expression(text: pg_sys::Datum) -> *mut pg_sys::Node {
+    // SAFETY: as the caller's.
+    unsafe {
+        let expression = pg_sys::stringToNode(pg_sys::text_to_cstring(text.cast_mut_ptr())).cast();
+        pg_sys::eval_const_expressions(std::ptr::null_mut(), expression)
+    }
+}
+
 /// The name of a type, for messages; `???` if there is none.
 pub fn type_name(type_oid: Oid) -> CString {
     // SAFETY: takes any OID, and returns a C string.

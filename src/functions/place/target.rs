@@ -5,7 +5,7 @@
 
 use super::citus::{Distribution, Shards, distribution};
 use super::field::Field;
-use crate::postgres::catalog::{CachedRow, name_of_table};
+use crate::postgres::catalog::{CachedRow, PartitionKey, name_of_table, partition_key};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable};
 use pgrx::pg_sys::Oid;
@@ -178,26 +178,20 @@ fn shares_a_key(above: Oid, partitioned: Oid) -> bool {
 
 /// The columns in a table's partition key, also those in its expressions.
 fn columns_of_key(table: Oid) -> Vec<i16> {
-    // SAFETY: as above; the expressions are NULL, or the text of a list of nodes, in which the table is number 1.
-    unsafe {
-        let Some(row) = CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, table) else { return Vec::new() };
-        let numbers = row.column(pg_sys::Anum_pg_partitioned_table_partattrs).map(|numbers| {
-            let numbers = numbers.cast_mut_ptr::<pg_sys::int2vector>();
-            (*numbers).values.as_slice(usize::try_from((*numbers).dim1).unwrap_or(0)).to_vec()
-        });
-        let mut columns = numbers.unwrap_or_default();
-        if let Some(text) = row.column(pg_sys::Anum_pg_partitioned_table_partexprs) {
-            let expressions = pg_sys::stringToNode(pg_sys::text_to_cstring(text.cast_mut_ptr()));
-            let mut named = std::ptr::null_mut();
-            pg_sys::pull_varattnos(expressions.cast(), 1, &raw mut named);
+    let Some(PartitionKey { mut columns, expressions }) = partition_key(table) else { return Vec::new() };
+    if let Some(expressions) = expressions {
+        let mut named = std::ptr::null_mut();
+        // SAFETY: expressions, in which the table is number 1. The set is made by this, and has no member below 0.
+        let members = unsafe {
+            pg_sys::pull_varattnos(expressions, 1, &raw mut named);
             let next = |&last: &i32| Some(pg_sys::bms_next_member(named, last)).filter(|&member| member >= 0);
-            let members = std::iter::successors(Some(-1), next).skip(1);
-            columns.extend(
-                members.filter_map(|member| i16::try_from(member + pg_sys::FirstLowInvalidHeapAttributeNumber).ok()),
-            );
-        }
-        columns
+            std::iter::successors(Some(-1), next).skip(1)
+        };
+        columns.extend(
+            members.filter_map(|member| i16::try_from(member + pg_sys::FirstLowInvalidHeapAttributeNumber).ok()),
+        );
     }
+    columns
 }
 
 /// How a table is partitioned by hash; an ERROR if it is not, or not by a single `bigint`.

@@ -204,7 +204,7 @@ fn has_id_after(index: &Index, id: i16, equal: &[Equal]) -> bool {
         equal.iter().any(|&((_, number), operator)| number == column && is_equality(operator))
     };
     let first = index.columns.iter().zip(&index.classes).take_while(|&(&column, &class)| is_in(column, class)).count();
-    !index.is_partial
+    index.predicate.is_none()
         && index.columns.get(first) == Some(&id)
         && family(index.classes[first]) == INTEGERS
         && equal.iter().all(|((_, number), _)| index.columns[..first].contains(number))

@@ -7,7 +7,9 @@
 use super::arithmetic;
 use super::functions::{Function, which};
 use crate::hooks::tree::expression_tree_walker;
-use crate::postgres::catalog::{CachedRow, c_string, column_number, relation_kind, with_children};
+use crate::postgres::catalog::{
+    c_string, column_number, expression, numbers, partition_key, relation_kind, with_children,
+};
 use crate::postgres::extension_catalog::{Key, rows_of};
 use pgrx::pg_sys::{self, BOOLOID, Datum, FuncExpr, Node, NodeTag, Oid, Var};
 use pgrx::prelude::*;
@@ -63,21 +65,31 @@ fn find_out<T: Copy>(
     facts: impl Fn(&mut Known) -> &mut Vec<(i16, T)>,
     look: impl FnOnce() -> T,
 ) -> T {
+    let (found, is_current) = watch(look);
+    if is_current {
+        keep(table, column, facts, found);
+    }
+    found
+}
+
+/// What is found, and whether it still holds: PostgreSQL can say that a relation has changed while the catalogs are read.
+fn watch<T>(look: impl FnOnce() -> T) -> (T, bool) {
     if !WATCHES.replace(true) {
         // SAFETY: the callback takes any relation, and no argument.
         unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(forget), 0.into()) };
     }
     let changes = CHANGES.get();
     let found = look();
-    // PostgreSQL can say that a relation has changed while the catalogs are read.
-    if CHANGES.get() == changes {
-        KNOWN.with_borrow_mut(|known| {
-            let facts = facts(known.entry(table).or_default());
-            facts.retain(|(of, _)| *of != column);
-            facts.push((column, found));
-        });
-    }
-    found
+    (found, CHANGES.get() == changes)
+}
+
+/// Keeps what was found out about a column of a table.
+fn keep<T>(table: Oid, column: i16, facts: impl Fn(&mut Known) -> &mut Vec<(i16, T)>, found: T) {
+    KNOWN.with_borrow_mut(|known| {
+        let facts = facts(known.entry(table).or_default());
+        facts.retain(|(of, _)| *of != column);
+        facts.push((column, found));
+    });
 }
 
 /// Called by PostgreSQL when a relation, or any of them, may have changed.
@@ -100,14 +112,16 @@ unsafe extern "C-unwind" fn forget(_argument: Datum, relation: Oid) {
     });
 }
 
-/// Whether a column of times has been found to have nothing to do with IDs.
-pub fn is_other(table: Oid, column: i16) -> bool {
-    recall(table, column, |known| &known.others).is_some()
-}
-
-/// Remembers that a column of times has nothing to do with IDs.
-pub fn set_other(table: Oid, column: i16) {
-    find_out(table, column, |known| &mut known.others, || ());
+/// What a column of times has to do with an ID, unless it is known that there is nothing.
+pub fn unless_other<T>(table: Oid, column: i16, look: impl FnOnce() -> Option<T>) -> Option<T> {
+    if recall(table, column, |known| &known.others).is_some() {
+        return None;
+    }
+    let (found, is_current) = watch(look);
+    if found.is_none() && is_current {
+        keep(table, column, |known| &mut known.others, ());
+    }
+    found
 }
 
 /// What a table and its children have by the time of their IDs, or by this generated column.
@@ -162,17 +176,15 @@ fn has_key(table: Oid, column: i16) -> bool {
     let is_by_time = |columns: &[i16], expressions: &[*mut Node]| {
         column > 0 && columns.contains(&column) || expressions.iter().any(|&expression| names_time(expression, column))
     };
-    indexes(table).iter().any(|index| is_by_time(&index.columns, &index.expressions)) || {
-        // SAFETY: the cache has this key, and its rows these columns, of these types.
-        unsafe {
-            CachedRow::find(pg_sys::SysCacheIdentifier::PARTRELID, table).is_some_and(|row| {
-                let columns = row.column(pg_sys::Anum_pg_partitioned_table_partattrs).map(|columns| numbers(columns));
-                let expressions = row.column(pg_sys::Anum_pg_partitioned_table_partexprs).map(|text| node(text));
-                // mutant: range-partition-key
-                is_by_time(&columns.unwrap_or_default(), expressions.as_slice())
-            })
-        }
-    }
+    let is_of_index = |index: &Index| {
+        let expressions: Vec<_> = [index.expressions, index.predicate].into_iter().flatten().collect();
+        is_by_time(&index.columns, &expressions)
+    };
+    indexes(table).iter().any(is_of_index)
+        || partition_key(table).is_some_and(|key| {
+            // mutant: range-partition-key
+            is_by_time(&key.columns, key.expressions.as_slice())
+        })
 }
 
 /// A valid index.
@@ -181,10 +193,10 @@ pub struct Index {
     pub columns: Vec<i16>,
     /// Their operator classes.
     pub classes: Vec<Oid>,
-    /// Its expressions, and its predicate.
-    pub expressions: Vec<*mut Node>,
-    /// Whether it has only some of the rows.
-    pub is_partial: bool,
+    /// Its expressions.
+    pub expressions: Option<*mut Node>,
+    /// The condition of the rows that it has.
+    pub predicate: Option<*mut Node>,
 }
 
 /// The valid indexes of a table.
@@ -207,8 +219,8 @@ pub fn indexes(table: Oid) -> Vec<Index> {
             bool::from_datum(valid?, false)?.then(|| Index {
                 columns: numbers(columns.unwrap_or(0.into())).into_iter().take(count).collect(),
                 classes: (*classes).values.as_slice(count).to_vec(),
-                expressions: [expressions, predicate].into_iter().flatten().map(|text| node(text)).collect(),
-                is_partial: predicate.is_some(),
+                expressions: expressions.map(|text| expression(text)),
+                predicate: predicate.map(|text| expression(text)),
             })
         })
     };
@@ -227,10 +239,10 @@ fn constraints(table: Oid) -> Vec<*mut Node> {
     let key = Key { index, equal: pg_sys::F_OIDEQ, value: table.into() };
     // SAFETY: as above.
     let rows = unsafe {
-        rows_of(c"pg_constraint", columns, Some(key), |[_, kind, inherited, expression]| {
+        rows_of(c"pg_constraint", columns, Some(key), |[_, kind, inherited, text]| {
             let is_check = i8::from_datum(kind?, false).map(i32::from) == Some(i32::from(b'c'));
             let is_own = inherited?.value() == 0;
-            expression.filter(|_| is_check && is_own).map(|text| node(text))
+            text.filter(|_| is_check && is_own).map(|text| expression(text))
         })
     };
     rows.into_iter().flatten().collect()
@@ -238,24 +250,6 @@ fn constraints(table: Oid) -> Vec<*mut Node> {
 
 /// Counts of parents became shorter in PostgreSQL 16.
 const COUNT: Oid = if cfg!(feature = "pg15") { pg_sys::INT4OID } else { pg_sys::INT2OID };
-
-/// The numbers of columns.
-unsafe fn numbers(columns: Datum) -> Vec<i16> {
-    // SAFETY: a value of this type, as the caller says, which is not null.
-    unsafe {
-        let columns = columns.cast_mut_ptr::<pg_sys::int2vector>();
-        (*columns).values.as_slice(usize::try_from((*columns).dim1).unwrap_or(0)).to_vec()
-    }
-}
-
-/// The expression, or the list of them, with this text.
-unsafe fn node(text: Datum) -> *mut Node {
-    // SAFETY: a text of a node, as the caller says.
-    unsafe {
-        let expression = pg_sys::stringToNode(pg_sys::text_to_cstring(text.cast_mut_ptr())).cast();
-        pg_sys::eval_const_expressions(std::ptr::null_mut(), expression)
-    }
-}
 
 /// Whether an expression has the time of an ID, or this column.
 fn names_time(node: *mut Node, column: i16) -> bool {

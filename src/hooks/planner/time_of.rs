@@ -3,7 +3,7 @@
 use super::arithmetic;
 use super::functions::{Function, which};
 use super::id::{TimeOf, layout_of};
-use super::tables::{family, is_other, set_other};
+use super::tables::{family, unless_other};
 use crate::hooks::tree::{cast, nodes};
 use crate::postgres::catalog::relation_kind;
 use pgrx::PgList;
@@ -31,13 +31,7 @@ pub unsafe fn time_of(node: *mut Node, query: *mut Query) -> Option<TimeOf> {
         let inner = match (*entry).rtekind {
             RTEKind::RTE_RELATION => {
                 let (table, number) = ((*entry).relid, (*column).varattno);
-                if is_other(table, number) {
-                    return None;
-                }
-                let time = generated(column, table);
-                if time.is_none() {
-                    set_other(table, number);
-                }
+                let time = unless_other(table, number, || generated(column, table));
                 return time.filter(|_| !family(table, Some(number)).is_by_time);
             }
             _ => query_of(entry, query)?,
@@ -86,11 +80,18 @@ pub unsafe fn query_of(entry: *mut RangeTblEntry, query: *mut Query) -> Option<*
 ///
 /// A column of this query, or of one around it.
 pub unsafe fn entry_of(column: *mut Var, query: *mut Query) -> Option<*mut RangeTblEntry> {
-    // SAFETY: columns have numbers of entries in the list.
-    unsafe {
-        let number = usize::try_from((*column).varno).ok()?.checked_sub(1).filter(|_| (*column).varlevelsup == 0)?;
-        Some(nodes((*query).rtable).nth(number)?.cast())
-    }
+    // SAFETY: as the caller's.
+    unsafe { if (*column).varlevelsup == 0 { entry((*column).varno, query) } else { None } }
+}
+
+/// The entry of a query with this number.
+///
+/// # Safety
+///
+/// A query.
+pub unsafe fn entry(number: i32, query: *mut Query) -> Option<*mut RangeTblEntry> {
+    // SAFETY: a list of such entries, which are numbered from 1 on.
+    unsafe { Some(nodes((*query).rtable).nth(usize::try_from(number).ok()?.checked_sub(1)?)?.cast()) }
 }
 
 /// The ID of a call of this function, if a column has it and a constant names the layout.
