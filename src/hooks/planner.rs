@@ -1,6 +1,7 @@
 //! What queries become before PostgreSQL plans them.
 
 mod arithmetic;
+mod conditions;
 mod functions;
 mod id;
 mod key_order;

@@ -58,12 +58,27 @@ fn the_key_is_not_read_from_its_end_for_rows_that_may_be_at_the_other() {
         "SELECT v.* FROM visits v JOIN customers c ON c.id = v.agent ORDER BY created_at DESC LIMIT 10",
         "SELECT v.* FROM visits v JOIN customers c ON c.id < customer ORDER BY created_at DESC LIMIT 10",
         "SELECT v.* FROM visits v, customers c WHERE c.id = customer AND name = 'name 1000' ORDER BY created_at DESC LIMIT 10",
+        "SELECT v.* FROM visits v, customers c WHERE c.id = v.agent ORDER BY created_at DESC LIMIT 10",
+        "SELECT v.* FROM visits v, customers c, customers d WHERE c.id = customer AND d.id = c.id ORDER BY created_at DESC LIMIT 10",
+        "SELECT v.* FROM visits v, customers c WHERE c.id = customer AND v.page = 5 ORDER BY created_at DESC LIMIT 10",
+        "SELECT v.* FROM visits v JOIN (SELECT * FROM customers WHERE name = 'name 1000') c ON c.id = customer ORDER BY created_at DESC LIMIT 10",
+        "SELECT v.* FROM visits v JOIN customers c TABLESAMPLE SYSTEM (1) ON c.id = customer ORDER BY created_at DESC LIMIT 10",
         "SELECT v.* FROM customers c LEFT JOIN visits v ON customer = c.id ORDER BY created_at DESC LIMIT 10",
         "SELECT * FROM visits WHERE EXISTS (SELECT FROM customers c WHERE c.id = customer AND name > 'name 99') ORDER BY created_at LIMIT 10",
     ] {
         let [on, off] = plans(&mut client, query);
         assert_eq!(on, off, "{query}");
     }
+    client
+        .batch_execute(
+            "DROP ROLE IF EXISTS sees_one; CREATE ROLE sees_one; GRANT SELECT ON visits, customers TO sees_one;
+             ALTER TABLE customers ENABLE ROW LEVEL SECURITY; CREATE POLICY one ON customers USING (name = 'name 1000');
+             SET ROLE sees_one",
+        )
+        .expect("a policy");
+    let query = "SELECT v.* FROM visits v JOIN customers c ON c.id = customer ORDER BY created_at DESC LIMIT 10";
+    let [on, off] = plans(&mut client, query);
+    assert_eq!(on, off);
 }
 
 #[test]
@@ -81,6 +96,11 @@ fn the_order_of_the_key_is_used_where_nothing_else_chooses_rows_or_an_index_has_
         ("SELECT * FROM visits LEFT JOIN customers c ON c.id = page ORDER BY created_at DESC LIMIT 10", key),
         ("SELECT * FROM visits v JOIN customers c ON c.id = v.customer ORDER BY created_at DESC LIMIT 10", key),
         ("SELECT * FROM customers c JOIN seen v ON c.id = v.customer ORDER BY at DESC LIMIT 10", key),
+        ("SELECT * FROM customers c, visits v WHERE c.id = v.customer ORDER BY created_at DESC LIMIT 10", key),
+        (
+            "SELECT * FROM seen v, customers c, customers d WHERE c.id = v.customer AND at > '2026-01-01' AND customer = d.id ORDER BY at DESC LIMIT 10",
+            key,
+        ),
     ] {
         let shown = shown(&mut client, query);
         assert!(shown.contains(planned) && !shown.contains("Sort"), "{query}:\n{shown}");
@@ -103,6 +123,85 @@ fn the_order_of_the_key_is_used_where_nothing_else_chooses_rows_or_an_index_has_
         let [on, off] =
             plans(&mut client, "SELECT * FROM visits WHERE customer = 1000 ORDER BY created_at DESC LIMIT 10");
         assert_eq!(on, off, "{index}");
+    }
+}
+
+/// An index helps that has the rows that a condition chooses, and no others.
+#[test]
+fn an_index_of_the_rows_that_a_query_chooses_gives_their_order() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "ALTER TABLE visits ADD is_new boolean NOT NULL GENERATED ALWAYS AS (page < 25) STORED;
+             DROP VIEW seen; CREATE VIEW seen AS SELECT *, snowflake_timestamp(id) AS at FROM visits; ANALYZE visits",
+        )
+        .expect("a column");
+    for (index, condition, is_used) in [
+        ("(id) WHERE agent IS NULL", "agent IS NULL", true),
+        ("(id) WHERE agent IS NULL", "at > '2026-01-02' AND agent IS NULL", true),
+        ("(id) WHERE agent IS NULL", "agent IS NULL AND customer = 1000", false),
+        ("(id) WHERE agent IS NULL", "agent IS NOT NULL", false),
+        ("(id, page) WHERE agent IS NULL OR page > 5", "(page > 5 OR agent IS NULL)", true),
+        ("(id) WHERE page IN (1, 2)", "page IN (1, 2)", true),
+        ("(id) WHERE page > 5", "page > 5", true),
+        ("(id) WHERE page > 5", "page > 7", false),
+        ("(id) WHERE page > 7", "page > 5", false),
+        ("(id) WHERE customer = 1000", "customer = 1000", true),
+        ("(id) WHERE customer = 1000 AND id > 5", "customer = 1000 AND id > 7", true),
+        ("(id) WHERE customer = 1000 AND id > 7", "customer = 1000 AND id > 5", false),
+        ("(customer, id) WHERE agent IS NULL", "agent IS NULL AND customer = 1000", true),
+        ("(customer, page, id) WHERE agent IS NULL", "agent IS NULL AND customer = 1000", false),
+        ("(page) WHERE agent IS NULL", "agent IS NULL", false),
+        ("(is_new, id)", "is_new", true),
+        ("(is_new, id)", "is_new = true", true),
+        ("(is_new, id)", "is_new IS TRUE", true),
+        ("(is_new, id)", "NOT is_new", true),
+        ("(is_new, id)", "is_new IS FALSE", true),
+        ("(is_new, id)", "is_new IS NOT UNKNOWN", false),
+        ("(is_new, id)", "NOT is_new AND customer = 1000", false),
+        ("(is_new, customer, id)", "NOT is_new AND customer = 1000", true),
+        ("(id) WHERE is_new", "is_new", true),
+        ("(id) WHERE is_new", "is_new = true", true),
+        ("(id) WHERE is_new", "NOT is_new", false),
+        ("(customer, id) WHERE NOT is_new", "is_new = false AND customer = 1000", true),
+    ] {
+        client.batch_execute(&format!("CREATE INDEX visits_by ON visits {index}")).expect("an index");
+        for query in [
+            format!("SELECT * FROM seen WHERE {condition} ORDER BY at DESC LIMIT 10"),
+            format!(
+                "SELECT * FROM (SELECT * FROM seen WHERE page >= 0 OR true) s WHERE {condition} ORDER BY created_at LIMIT 10"
+            ),
+            format!("SELECT max(created_at) FROM seen WHERE {condition}"),
+            format!(
+                "SELECT s.* FROM seen s, customers c (number) WHERE number = customer AND {condition} ORDER BY at LIMIT 10"
+            ),
+        ] {
+            let [on, off] = plans(&mut client, &query);
+            let uses = on.contains("Index") && !on.contains("Sort") && on != off;
+            assert_eq!((uses, on != off), (is_used, is_used), "{index}: {query}: {on}");
+        }
+        client.batch_execute("DROP INDEX visits_by").expect("no index");
+    }
+}
+
+/// The same table twice is two sets of rows.
+#[test]
+fn an_index_of_a_table_gives_no_order_to_the_rows_that_a_condition_on_another_one_chooses() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE replies (id bigint PRIMARY KEY, reply_to bigint NOT NULL REFERENCES replies, author integer);
+             INSERT INTO replies SELECT id, id, customer FROM visits; CREATE INDEX ON replies (author, id); ANALYZE replies",
+        )
+        .expect("a table");
+    for (condition, is_used) in [("r.author = 1000", true), ("t.author = 1000", false)] {
+        for from in
+            ["replies r JOIN replies t ON t.id = r.reply_to WHERE", "replies r, replies t WHERE t.id = r.reply_to AND"]
+        {
+            let query = format!("SELECT r.* FROM {from} {condition} ORDER BY snowflake_timestamp(r.id) DESC LIMIT 10");
+            let [on, off] = plans(&mut client, &query);
+            assert_eq!(on != off, is_used, "{query}: {on}");
+        }
     }
 }
 

@@ -34,10 +34,12 @@ fn random_queries_give_the_same_rows_as_without_ranges() {
         ))
         .expect("the extensions");
     let ids = make_tables(&mut client, &mut random);
-    let mut ranges = 0;
+    let (mut ranges, mut ordered) = (0, 0);
     for _ in 0..QUERIES {
         let zone = ["UTC", "America/New_York", "Asia/Kathmandu"][random.usize(..3)];
-        client.batch_execute(&format!("SET TIME ZONE '{zone}'")).expect("a time zone");
+        // These tables are small: they are sorted unless this costs more.
+        let sort = random.bool();
+        client.batch_execute(&format!("SET TIME ZONE '{zone}'; SET enable_sort = {sort}")).expect("settings");
         let query = query(&mut random);
         let [with, without] = ["on", "off"].map(|setting| {
             client.batch_execute(&format!("SET snowflake_pg.time_ranges = {setting}; BEGIN")).expect("a setting");
@@ -47,10 +49,14 @@ fn random_queries_give_the_same_rows_as_without_ranges() {
         });
         assert_eq!(with, without, "seed {seed}: {query}");
         client.batch_execute("SET snowflake_pg.time_ranges = on").expect("a setting");
-        ranges += usize::from(rows(&mut client, &format!("EXPLAIN {query}")).concat().contains("id >= "));
+        let shown = rows(&mut client, &format!("EXPLAIN (VERBOSE) {query}")).concat();
+        ranges += usize::from(shown.contains("id >= "));
+        ordered += usize::from(query.contains(" LIMIT ") && !shown.contains("Sort"));
     }
-    println!("{QUERIES} queries over {ids} IDs, {ranges} with a range from below: 0 differences");
-    assert!(ranges > QUERIES / 5, "{ranges}");
+    println!(
+        "{QUERIES} queries over {ids} IDs, {ranges} with a range from below, {ordered} in the order of a key: 0 differences"
+    );
+    assert!(ranges > QUERIES / 5 && ordered > QUERIES / 20, "{ranges} {ordered}");
 }
 
 /// An ID of 2026, or near it, in some layouts.
@@ -59,12 +65,19 @@ const MIDDLE: i64 = 2_006_515_713_438_646_272;
 /// Makes a table for each layout, with IDs at the ends of ticks, and returns how many IDs there are.
 fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
     let mut count = 0;
+    client
+        .batch_execute(
+            "CREATE TABLE numbers (n integer PRIMARY KEY); INSERT INTO numbers SELECT generate_series(-2, 300)",
+        )
+        .expect("numbers");
     let stored = postgresql() < 18;
     for (n, layout) in LAYOUTS.iter().enumerate() {
         let of_type = if n % 2 == 0 { "timestamptz" } else { "timestamp" };
         client
             .batch_execute(&format!(
-                "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, day date, n integer);
+                "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, day date, n integer NOT NULL REFERENCES numbers);
+                 CREATE INDEX ON t{n} (id) WHERE n > 20; CREATE INDEX ON t{n} (id) WHERE day IS NOT NULL OR n < 0;
+                 CREATE INDEX ON t{n} ((n % 2 = 0), id); CREATE INDEX ON t{n} (n, id) WHERE other > '2026-01-02';
                  SELECT snowflake_add_time('t{n}', 'created_at', stored => {stored}, layout => '{layout}', of_type => '{of_type}');
                  CREATE TABLE s{n} (id snowflake, created_at {of_type}, n integer); CREATE INDEX ON s{n} (id);
                  CREATE FOREIGN TABLE f{n} (id bigint, other timestamptz, day date, n integer, created_at {of_type})
@@ -187,7 +200,8 @@ fn query(random: &mut Rng) -> String {
     };
     let table = ["t", "t", "f", "p"][random.usize(..4)];
     let direction = if random.bool() { "" } else { "DESC" };
-    match random.u8(0..10) {
+    match random.u8(0..12) {
+        10 | 11 => first(random, &format!("{table}{n} t"), &time),
         0 => format!("SELECT * FROM t{n} t LEFT JOIN v{n} v ON {} AND v.n = t.n", condition(random, "v.at", "v")),
         1 => {
             format!("SELECT * FROM v{n} v RIGHT JOIN t{n} t ON t.n = v.n + 1 WHERE {}", condition(random, "v.at", "t"))
@@ -215,4 +229,40 @@ fn query(random: &mut Rng) -> String {
         ),
         _ => format!("SELECT * FROM {table}{n} t WHERE {}", condition(random, &time, "t")),
     }
+}
+
+/// The first rows of a query with conditions for which some tables have indexes.
+fn first(random: &mut Rng, table: &str, time: &str) -> String {
+    const CHOOSE: [&str; 10] = [
+        "t.n > 20",
+        "t.n > 25",
+        "t.n = 7",
+        "t.n % 2 = 0",
+        "(t.n < 0 OR t.day IS NOT NULL)",
+        "t.other > '2026-01-02'",
+        "NOT (t.n <= 20)",
+        "(t.n = 7) IS TRUE",
+        "NOT (t.n % 2 = 0)",
+        "t.id > 7",
+    ];
+    let mut conditions: Vec<String> =
+        (0..random.usize(1..4)).map(|_| CHOOSE[random.usize(..CHOOSE.len())].to_owned()).collect();
+    if random.bool() {
+        conditions.push(condition(random, time, "t"));
+    }
+    let mut from = table.to_owned();
+    if random.bool() {
+        from = format!("(SELECT * FROM {table} WHERE {}) t", conditions.swap_remove(0));
+        conditions.push("true".to_owned());
+    }
+    if random.u8(0..3) == 0 {
+        from = format!("{from}, numbers m");
+        conditions.push("m.n = t.n".to_owned());
+    }
+    let conditions = conditions.join(" AND ");
+    if random.u8(0..4) == 0 {
+        return format!("SELECT max({time}), min({time}) FROM {from} WHERE {conditions}");
+    }
+    let direction = if random.bool() { "" } else { "DESC" };
+    format!("SELECT {time} FROM {from} WHERE {conditions} ORDER BY {time} {direction} LIMIT {}", random.u32(1..50))
 }
