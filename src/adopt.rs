@@ -2,7 +2,9 @@
 
 mod caller;
 mod copy;
+mod database;
 mod expression;
+mod launch;
 mod plan;
 pub mod resume;
 mod rows;

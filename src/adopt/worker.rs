@@ -3,11 +3,13 @@
 //! A process of its own, so that whoever has called `run` or `finish` can go away, and since CREATE INDEX CONCURRENTLY
 //! runs in no function. It has the rights of the role that called `start`, and no others.
 
+use super::database::{definer, in_transaction, migrations};
+use super::launch::{launch, look_for_migrations_after};
 use super::turns::{self, Workers};
-use super::{caller, resume, top_level};
+use super::{caller, top_level};
 use crate::postgres::sleep::{self, WaitEvent};
 use crate::postgres::{background_worker, command};
-use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, SignalWakeFlags};
+use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
@@ -17,46 +19,6 @@ use std::time::{Duration, Instant};
 /// So long, a worker goes on although others wait in its database, or may wait elsewhere.
 const TURN: Duration = Duration::from_secs(10);
 const LONG_TURN: Duration = Duration::from_secs(60);
-
-/// Starts a worker for the migration of this table, in the name of whoever began it. Returns its process ID, 0 if there
-/// was nothing to do, or if others must end before, or NULL if `max_worker_processes` leaves room for none.
-#[pg_extern(sql = false)]
-fn snowflake_adopt_launch(relation: pg_sys::Oid) -> Option<i32> {
-    // In the name of whoever wrote what it is to do: never of whoever goes on with it, who may be a superuser.
-    let migration = format!(
-        "SELECT role::pg_catalog.oid FROM snowflake_adopt.migration \
-         WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
-        relation.to_u32()
-    );
-    let migration = CString::new(migration).expect("no zero byte");
-    let oid = |text: Option<CString>| text?.to_str().ok()?.parse::<u32>().ok().map(pg_sys::Oid::from);
-    let Some([Some(role)]) = command::rows::<1>(&migration).pop().map(|row| row.map(oid)) else {
-        return Some(0);
-    };
-    if Workers::now().waited_for_by(role).is_some() {
-        return Some(0);
-    }
-    // SAFETY: every session has a database.
-    let database = unsafe { pg_sys::MyDatabaseId };
-    launch(relation, database, role)
-}
-
-/// Starts a worker for the migration of this table, which connects as this role.
-pub fn launch(relation: pg_sys::Oid, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<i32> {
-    // SAFETY: every process has an ID.
-    let me = unsafe { pg_sys::MyProcPid };
-    BackgroundWorkerBuilder::new("snowflake_adopt")
-        .set_library("snowflake_pg")
-        .set_function("snowflake_adopt_worker")
-        .set_argument(relation.into_datum())
-        .set_extra(&[database, role].map(|oid| oid.to_u32().to_string()).join(" "))
-        .set_restart_time(None)
-        .set_notify_pid(me)
-        .enable_spi_access()
-        .load_dynamic()
-        .ok()
-        .map(|worker| worker.wait_for_startup().unwrap_or(0))
-}
 
 /// The main function of a worker.
 #[pg_guard]
@@ -123,7 +85,7 @@ impl Migration {
 
     /// The migration of this database that waits longest for this worker to end.
     fn next(&self, role: pg_sys::Oid) -> Option<[pg_sys::Oid; 2]> {
-        let (now, waiting) = inside(|| (Workers::now(), resume::migrations()));
+        let (now, waiting) = inside(|| (Workers::now(), migrations()));
         let then = now.clone().without(role);
         waiting.into_iter().find(|&[relation, of]| {
             relation.to_u32() != self.0 && now.waited_for_by(of).is_some() && then.waited_for_by(of).is_none()
@@ -140,7 +102,7 @@ impl Migration {
         turns::give_back();
         match next {
             Some([relation, role]) => launch(relation, database, role).is_some(),
-            None => resume::look_for_migrations_after(database),
+            None => look_for_migrations_after(database),
         }
     }
 
@@ -174,7 +136,7 @@ impl Migration {
 
 /// Does this in a transaction, with the rights of our functions. Ends the process if they are there no more.
 fn inside<T>(work: impl FnOnce() -> T) -> T {
-    in_transaction(|| match resume::definer() {
+    in_transaction(|| match definer() {
         Some(definer) => caller::inside(definer, work),
         // SAFETY: in the main loop of a background worker.
         #[allow(unreachable_code, reason = "its type says so only on some versions")]
@@ -208,24 +170,6 @@ fn settle() {
             unsafe { pg_sys::SetConfigOption(name.as_ptr(), value.as_ptr(), context, source) };
         }
     });
-}
-
-/// Does this in a transaction.
-pub fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: outside of a transaction. An ERROR leaves it to `attempt` to end what this began.
-    unsafe {
-        pg_sys::SetCurrentStatementStartTimestamp();
-        pg_sys::StartTransactionCommand();
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-    }
-    let done = work();
-    // SAFETY: ends what was begun above.
-    unsafe {
-        pg_sys::PopActiveSnapshot();
-        pg_sys::CommitTransactionCommand();
-        pg_sys::pgstat_report_stat(false);
-    }
-    done
 }
 
 /// Does this. After an ERROR, ends the transaction as PostgreSQL's own backends do, and returns SQLSTATE and message.
