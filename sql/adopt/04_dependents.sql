@@ -39,7 +39,8 @@ CREATE FUNCTION snowflake_adopt.types_used(class oid, object oid) RETURNS SETOF 
         UNION
         SELECT inner_type FROM used JOIN pg_type t ON t.oid = type
         LEFT JOIN pg_attribute ON attrelid = typrelid AND attnum > 0 AND NOT attisdropped
-        CROSS JOIN LATERAL (VALUES (typbasetype), (typelem), (atttypid)) of_type(inner_type) WHERE inner_type <> 0)
+        LEFT JOIN pg_range r ON t.oid IN (rngtypid, rngmultitypid)
+        CROSS JOIN LATERAL (VALUES (typbasetype), (typelem), (atttypid), (rngsubtype)) of_type(inner_type) WHERE inner_type <> 0)
     SELECT type FROM used
 $$;
 COMMENT ON FUNCTION snowflake_adopt.types_used(oid, oid) IS 'not to be called: the types that an object uses, and the types in these';

@@ -188,6 +188,38 @@ fn no_type_of_the_owner_runs_its_code_with_the_rights_of_whoever_adopts_the_tabl
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(sale)) FROM lines"), "bigint");
 }
 
+/// A literal of a range reads its bounds.
+#[test]
+fn a_range_or_multirange_over_a_type_of_another_role_runs_no_code_of_that_role() {
+    let (_cluster, mut client) = server();
+    client.batch_execute(CODE).expect("tables");
+    client
+        .batch_execute(
+            "SET ROLE shop; CREATE DOMAIN eye AS integer CHECK (is_fine(VALUE)); RESET ROLE;
+             CREATE TYPE eyes AS RANGE (subtype = eye)",
+        )
+        .expect("a type");
+    for literal in ["'[1,2]'::eyes", "'{[1,2]}'::eyes_multirange"] {
+        client
+            .batch_execute(&format!(
+                "CREATE INDEX odd ON items (order_id) WHERE NOT isempty({literal}); DELETE FROM who"
+            ))
+            .expect("an index");
+        let refused = error(&mut client, "CALL snowflake_adopt.start('orders')");
+        let says = "odd uses a type of another role: drop it until the end.";
+        assert!(refused.detail().is_some_and(|detail| detail.contains(says)), "{literal}: {refused:?}");
+        client
+            .batch_execute(&format!(
+                "DROP INDEX odd; CREATE VIEW odd AS SELECT order_id FROM items WHERE NOT isempty({literal})"
+            ))
+            .expect("a view");
+        let refused = error(&mut client, "CALL snowflake_adopt.start('orders')");
+        let says = "view public.odd cannot be dropped and recreated: it uses a type of another role.";
+        assert!(refused.detail().is_some_and(|detail| detail.contains(says)), "{literal}: {refused:?}");
+        client.batch_execute("DROP VIEW odd").expect("no view");
+    }
+}
+
 #[test]
 fn a_migration_that_a_superuser_goes_on_with_has_the_rights_of_whoever_began_it() {
     let (cluster, mut client) = server();
