@@ -5,6 +5,7 @@ mod copy;
 mod database;
 mod expression;
 mod launch;
+mod lock;
 mod plan;
 pub mod resume;
 mod rows;

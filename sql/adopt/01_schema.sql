@@ -4,8 +4,7 @@
 -- schemas.
 --
 -- Only the functions that users need may be called by everybody: 15_rights.sql has them. The others run with the rights of their owner, a
--- superuser. Whatever can run code of somebody else, or change a table that is not ours, they do by as_caller(), and code of a table's
--- owner by run_as().
+-- superuser. Whatever can run code of somebody else they do by as_caller(), and what concerns a table by do_as(), as its owner.
 
 -- The schema goes with the extension. This fails if there is such a schema, since its owner could create functions in it.
 CREATE SCHEMA snowflake_adopt;
@@ -66,25 +65,42 @@ CREATE FUNCTION snowflake_adopt.is_other(owner oid) RETURNS boolean
 $$;
 COMMENT ON FUNCTION snowflake_adopt.is_other(oid) IS 'not to be called: whether an owner is another role than the caller';
 
--- For commands that can call code of the owner.
+CREATE FUNCTION snowflake_adopt.has_connected(role oid) RETURNS boolean
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_has_connected_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.has_connected(oid) IS
+    'not to be called: whether the session has connected as this role, so that RESET ROLE leads to no other one';
+
+-- By SET ROLE, which a membership includes unless PostgreSQL 16 or later was told otherwise.
+CREATE FUNCTION snowflake_adopt.may_become(role oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_has_role(snowflake_adopt.caller(), role, CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.may_become(oid) IS 'not to be called: whether the caller could become a role';
+
+-- A name in a command can be that of another table by then, whose owner must not have to fear it.
+CREATE FUNCTION snowflake_adopt.do_as(role oid, command text) RETURNS bigint
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+    -- mutant: table-as-owner
+    SELECT snowflake_adopt.as_caller(format('SELECT snowflake_adopt.run_as(%s::oid::regrole, %L)', role, command))
+$$;
+COMMENT ON FUNCTION snowflake_adopt.do_as(oid, text) IS
+    'not to be called: runs a command as the owner of a table, whom the caller must be able to become; returns its first value if that is a bigint';
+
+-- For commands of plans that can call code of the owner.
 CREATE FUNCTION snowflake_adopt.as_owner(owner oid, command text) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-    SELECT CASE WHEN snowflake_adopt.is_other(owner)
+    -- mutant: owner-not-reset
+    SELECT CASE WHEN snowflake_adopt.is_other(owner) OR NOT snowflake_adopt.has_connected(owner)
         THEN format('SELECT snowflake_adopt.run_as(%L, %L)', owner::regrole, command) ELSE command END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.as_owner(oid, text) IS 'not to be called: a command that runs with the rights of an owner';
 
 -- Also while a plan is made: an index can call code of the owner.
 CREATE FUNCTION snowflake_adopt.read_as_owner(owner oid, query text) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     -- mutant: read-as-owner
-    IF snowflake_adopt.is_other(owner) AND pg_has_role(snowflake_adopt.caller(), owner, 'MEMBER') THEN
-        RETURN snowflake_adopt.as_caller(format('SELECT snowflake_adopt.run_as(%L, %L)', owner::regrole, query));
-    END IF;
-    RETURN snowflake_adopt.as_caller(query);
-END
+    SELECT snowflake_adopt.do_as(CASE WHEN snowflake_adopt.may_become(owner) THEN owner ELSE snowflake_adopt.caller() END, query)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.read_as_owner(oid, text) IS
     'not to be called: the number that a query returns, with the rights of an owner if the caller can become that role';

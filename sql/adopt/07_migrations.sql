@@ -48,19 +48,30 @@ CREATE TABLE snowflake_adopt.copying (
 );
 COMMENT ON TABLE snowflake_adopt.copying IS 'blocks of tables and partitions whose rows are still to be copied into the columns beside';
 
--- By SET ROLE, which a membership includes unless PostgreSQL 16 or later was told otherwise.
-CREATE FUNCTION snowflake_adopt.may_become(role oid) RETURNS boolean
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT pg_has_role(snowflake_adopt.caller(), role, CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
-$$;
-COMMENT ON FUNCTION snowflake_adopt.may_become(oid) IS 'not to be called: whether the caller could become a role';
-
 -- Also a table that was dropped.
 CREATE FUNCTION snowflake_adopt.may_change(relation regclass) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT NOT EXISTS (SELECT FROM pg_class WHERE oid = relation AND NOT snowflake_adopt.may_become(relowner))
 $$;
 COMMENT ON FUNCTION snowflake_adopt.may_change(regclass) IS 'not to be called: whether the caller could become the owner of a table';
+
+-- By its OID, since its name can be that of another table when nobody else has the lock.
+CREATE FUNCTION snowflake_adopt.lock(relation oid, is_exclusive boolean) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_lock_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.lock(oid, boolean) IS
+    'not to be called: locks a table in ACCESS EXCLUSIVE or SHARE UPDATE EXCLUSIVE mode, whose owner the caller must be able to become';
+
+-- As LOCK TABLE does.
+CREATE FUNCTION snowflake_adopt.lock_with_partitions(relation oid, is_exclusive boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_adopt.lock(relation, is_exclusive);
+    PERFORM snowflake_adopt.lock(member, is_exclusive) FROM (
+        SELECT member::oid FROM snowflake_adopt.members(relation) member WHERE member <> relation ORDER BY 1) partitions;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.lock_with_partitions(oid, boolean) IS
+    'not to be called: locks a table and its partitions, whose owner the caller must be able to become';
 
 CREATE FUNCTION snowflake_adopt.launch(migration oid) RETURNS integer
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_launch_wrapper';
@@ -115,9 +126,9 @@ CREATE FUNCTION snowflake_adopt.rest_from_work(migration oid) RETURNS void
 $$;
 COMMENT ON FUNCTION snowflake_adopt.rest_from_work(oid) IS 'not to be called: notes that no step of a migration is under way';
 
--- What the background worker does next: a command, at the top level if no function can run it, and how long to wait after it. No row if the
--- goal is reached, or the migration paused.
-CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT at_top_level boolean, OUT wait_ms bigint) RETURNS SETOF record
+-- What the background worker does next: a command, the role as which it does so at the top level if no function can run the command, and how
+-- long to wait after it. No row if the goal is reached, or the migration paused.
+CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT role oid, OUT wait_ms bigint) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = next.migration AND NOT m.is_paused);
@@ -133,10 +144,13 @@ BEGIN
         RETURN;
     END IF;
     DELETE FROM snowflake_adopt.beside b WHERE b.migration = next.migration AND NOT EXISTS (SELECT FROM pg_class WHERE oid = b.relation);
-    at_top_level := false;
     wait_ms := 0;
     FOREACH now_in IN ARRAY snowflake_adopt.phases(m.goal) LOOP
-        EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', now_in || '_to_do') INTO command USING m.relation;
+        IF now_in = 'indexes' THEN
+            SELECT i.command, i.owner INTO command, role FROM snowflake_adopt.indexes_to_do(m.relation) i LIMIT 1;
+        ELSE
+            EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', now_in || '_to_do') INTO command USING m.relation;
+        END IF;
         CONTINUE WHEN command IS NULL;
         IF now_in = 'rows' THEN
             SELECT t.waits_for, t.is_held, t.wait_ms INTO waits, is_held, wait_ms FROM snowflake_adopt.throttle(m) t;
@@ -145,8 +159,6 @@ BEGIN
             failures = CASE WHEN NOT has_succeeded THEN failures ELSE 0 END, error = CASE WHEN NOT has_succeeded THEN error END,
             ends = CASE WHEN has_succeeded AND is_at_work THEN 0 ELSE ends END, is_at_work = NOT is_held
             WHERE relation = m.relation;
-        -- Not by its text: a CHECK can contain any.
-        at_top_level := now_in = 'indexes';
         command := CASE WHEN NOT is_held THEN command END;
         RETURN NEXT;
         RETURN;

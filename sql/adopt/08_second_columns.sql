@@ -88,17 +88,17 @@ BEGIN
         string_agg(format('%L, %L', column_name, beside), ', ')
         INTO added, differs, pairs FROM snowflake_adopt.beside WHERE relation = table_oid;
     PERFORM snowflake_adopt.wait_briefly_for_locks();
-    -- As the owner, since whoever opens a partitioned table for these commands simplifies the expressions of its key.
-    PERFORM snowflake_adopt.as_caller(snowflake_adopt.as_owner(owner,
-        format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS snowflake_adopt_equal, %s', table_oid::regclass, added)));
+    PERFORM snowflake_adopt.lock_with_partitions(table_oid, true);
+    -- Whoever opens a partitioned table for these commands simplifies the expressions of its key.
+    PERFORM snowflake_adopt.do_as(owner,
+        format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS snowflake_adopt_equal, %s', table_oid::regclass, added));
     DELETE FROM snowflake_adopt.copying USING snowflake_adopt.members(table_oid) member WHERE relation = member;
     -- Triggers run in the order of their names, and this one must run after those that change a key.
-    -- mutant: key-as-owner
-    PERFORM snowflake_adopt.as_caller(snowflake_adopt.as_owner(owner,
+    PERFORM snowflake_adopt.do_as(owner,
         format('CREATE OR REPLACE TRIGGER "~snowflake_adopt" BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_adopt.copy_columns(%s)',
-            table_oid::regclass, differs, pairs)));
+            table_oid::regclass, differs, pairs));
     -- Also for rows that logical replication applies.
-    PERFORM snowflake_adopt.as_caller(snowflake_adopt.as_owner(owner, format('ALTER TABLE %s ENABLE ALWAYS TRIGGER "~snowflake_adopt"', table_oid::regclass)));
+    PERFORM snowflake_adopt.do_as(owner, format('ALTER TABLE %s ENABLE ALWAYS TRIGGER "~snowflake_adopt"', table_oid::regclass));
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.add_columns(oid) IS

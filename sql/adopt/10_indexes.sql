@@ -24,7 +24,7 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.replaced(smallint[], smallint[], smallint[]) IS
     'not to be called: attribute numbers, with those of other columns in the place of these';
 
--- CREATE INDEX CONCURRENTLY runs at the top level, with the rights of whoever adopts, and a literal of a type of the owner's runs its code.
+-- CREATE INDEX CONCURRENTLY runs at the top level, where SET ROLE leads back to whoever adopts, and a literal of a type of the owner's runs its code.
 -- The owner can also put another type in the place of one by its name, unless that is in pg_catalog.
 CREATE FUNCTION snowflake_adopt.has_type_of_others(index oid) RETURNS boolean
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -86,14 +86,44 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.index_definition(oid, name, smallint[], smallint[]) IS
     'not to be called: the command that creates the successor of an index';
 
+-- The columns of a table that an index reads, also in an expression or its predicate.
+CREATE FUNCTION snowflake_adopt.columns_read(index oid, relation oid) RETURNS smallint[]
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT array_agg(DISTINCT number) FROM (
+        SELECT unnest(indkey::smallint[]) AS number FROM pg_index WHERE indexrelid = index
+        UNION ALL
+        SELECT refobjsubid::smallint FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = index
+            AND refclassid = 'pg_class'::regclass AND refobjid = relation) columns
+    WHERE number <> 0
+$$;
+COMMENT ON FUNCTION snowflake_adopt.columns_read(oid, oid) IS 'not to be called: the columns of a table which an index reads';
+
+-- Anybody who may create an index of the table can give it the name of a successor. Texts of expressions are not compared, since they are
+-- others after the types have changed.
+CREATE FUNCTION snowflake_adopt.is_successor(index oid, successor oid, narrow smallint[], wide smallint[]) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    -- mutant: index-on-other-columns
+    SELECT (o.indisunique, o.indnullsnotdistinct, o.indnkeyatts, snowflake_adopt.replaced(o.indkey::smallint[], narrow, wide), o.indcollation::text,
+            o.indoption::text, o.indexprs IS NULL, o.indpred IS NULL, ARRAY(SELECT opcfamily FROM unnest(o.indclass::oid[]) WITH ORDINALITY c(class, nth) JOIN pg_opclass p ON p.oid = class ORDER BY nth), oc.relam,
+            ARRAY(SELECT number FROM unnest(snowflake_adopt.replaced(snowflake_adopt.columns_read(index, o.indrelid), narrow, wide)) number ORDER BY 1))
+        = (s.indisunique, s.indnullsnotdistinct, s.indnkeyatts, snowflake_adopt.replaced(s.indkey::smallint[], '{}', '{}'), s.indcollation::text,
+            s.indoption::text, s.indexprs IS NULL, s.indpred IS NULL, ARRAY(SELECT opcfamily FROM unnest(s.indclass::oid[]) WITH ORDINALITY c(class, nth) JOIN pg_opclass p ON p.oid = class ORDER BY nth), sc.relam,
+            ARRAY(SELECT number FROM unnest(snowflake_adopt.columns_read(successor, s.indrelid)) number ORDER BY 1))
+    FROM pg_index o JOIN pg_class oc ON oc.oid = o.indexrelid CROSS JOIN (pg_index s JOIN pg_class sc ON sc.oid = s.indexrelid)
+    WHERE o.indexrelid = index AND s.indexrelid = successor
+$$;
+COMMENT ON FUNCTION snowflake_adopt.is_successor(oid, oid, smallint[], smallint[]) IS
+    'not to be called: whether an index is as another one, with wide columns in the place of the narrow ones';
+
 -- An index that was interrupted is dropped first. Unique ones come last: beside a second one, a concurrent INSERT ... ON CONFLICT can fail.
-CREATE FUNCTION snowflake_adopt.indexes_to_do(migration regclass) RETURNS SETOF text
+CREATE FUNCTION snowflake_adopt.indexes_to_do(migration regclass, OUT command text, OUT owner oid) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN s.oid IS NULL THEN snowflake_adopt.index_definition(i.index, i.successor, i.narrow, i.wide)
-        ELSE format('DROP INDEX CONCURRENTLY %s', s.oid::regclass) END
+        ELSE format('DROP INDEX CONCURRENTLY %s', s.oid::regclass) END, o.relowner
     FROM snowflake_adopt.indexes(indexes_to_do.migration) i JOIN pg_class o ON o.oid = i.index
     JOIN pg_index u ON u.indexrelid = i.index LEFT JOIN (pg_class s JOIN pg_index x ON x.indexrelid = s.oid)
         ON s.relnamespace = o.relnamespace AND s.relname = i.successor AND x.indrelid = i.leaf
+            AND snowflake_adopt.is_successor(i.index, s.oid, i.narrow, i.wide)
     WHERE x.indisvalid IS NOT TRUE ORDER BY u.indisunique, o.oid
 $$;
 COMMENT ON FUNCTION snowflake_adopt.indexes_to_do(regclass) IS
@@ -112,7 +142,8 @@ COMMENT ON FUNCTION snowflake_adopt.statistics_to_do(regclass) IS
 CREATE FUNCTION snowflake_adopt.analyze(table_oid oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_adopt.as_caller((SELECT format('ANALYZE %s (%s)', table_oid::regclass, string_agg(quote_ident(beside), ', ')) FROM snowflake_adopt.beside WHERE relation = table_oid));
+    PERFORM snowflake_adopt.do_as((SELECT relowner FROM pg_class WHERE oid = table_oid),
+        (SELECT format('ANALYZE %s (%s)', table_oid::regclass, string_agg(quote_ident(beside), ', ')) FROM snowflake_adopt.beside WHERE relation = table_oid));
     UPDATE snowflake_adopt.beside SET is_analyzed = true WHERE relation = table_oid;
 END
 $$;

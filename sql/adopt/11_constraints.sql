@@ -97,8 +97,7 @@ CREATE FUNCTION snowflake_adopt.constraints_to_do(migration regclass) RETURNS SE
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN n.oid IS NULL THEN format('SELECT snowflake_adopt.add_constraint(%s, %L, %L)', w.relation::oid, w.name, w.definition)
         WHEN is_altered THEN format('SELECT snowflake_adopt.drop_constraint(%s, %L)', w.relation::oid, w.name)
-        ELSE format('SELECT snowflake_adopt.as_caller(%L)', format('SELECT snowflake_adopt.run_as(%s::oid::regrole, %L)', relowner,
-            format('ALTER TABLE %s VALIDATE CONSTRAINT %I', w.relation, w.name))) END
+        ELSE format('SELECT snowflake_adopt.do_as(%s, %L)', relowner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', w.relation, w.name)) END
     -- mutant: migration-equality
     FROM (SELECT 1 AS place, relation, NULL::oid AS old, name, definition FROM snowflake_adopt.equality(constraints_to_do.migration)
         UNION ALL
@@ -121,8 +120,8 @@ CREATE FUNCTION snowflake_adopt.add_constraint(relation oid, name name, definiti
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
-    PERFORM snowflake_adopt.as_caller(format('SELECT snowflake_adopt.run_as(%s::oid::regrole, %L)', (SELECT relowner FROM pg_class WHERE oid = relation),
-        format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', relation::regclass, name, definition)));
+    PERFORM snowflake_adopt.do_as((SELECT relowner FROM pg_class WHERE oid = relation),
+        format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', relation::regclass, name, definition));
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.add_constraint(oid, name, text) IS
@@ -132,7 +131,8 @@ CREATE FUNCTION snowflake_adopt.drop_constraint(relation oid, name name) RETURNS
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
-    PERFORM snowflake_adopt.as_caller(format('ALTER TABLE %s DROP CONSTRAINT %I', relation::regclass, name));
+    PERFORM snowflake_adopt.do_as((SELECT relowner FROM pg_class WHERE oid = relation),
+        format('ALTER TABLE %s DROP CONSTRAINT %I', relation::regclass, name));
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.drop_constraint(oid, name) IS

@@ -115,6 +115,34 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.why_no_foreign_key(regclass, name[]) IS
     'not to be called: which foreign keys of these columns stand in the way of a migration';
 
+-- What a migration does to a table, it does as the table's owner, who may have lost the rights to make such a table.
+CREATE FUNCTION snowflake_adopt.why_no_rights(relation regclass, columns name[]) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    WITH members AS (
+        SELECT m.* FROM snowflake_adopt.members(relation) member JOIN pg_class m ON m.oid = member),
+    keys AS (
+        SELECT conrelid::regclass AS referring, confrelid::regclass AS referenced, t.relowner, d.relnamespace
+        FROM pg_constraint JOIN pg_class t ON t.oid = conrelid JOIN pg_class d ON d.oid = confrelid WHERE contype = 'f' AND conparentid = 0
+            AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attname = ANY (columns)
+                AND (conrelid = attrelid AND attnum = ANY (conkey) OR confrelid = attrelid AND attnum = ANY (confkey))))
+    SELECT format('%s, who owns %s, cannot create in its schema: GRANT CREATE, USAGE ON SCHEMA %s TO %1$s.', relowner::regrole, relation, relnamespace::regnamespace)
+    FROM members WHERE NOT (has_schema_privilege(relowner, relnamespace, 'CREATE') AND has_schema_privilege(relowner, relnamespace, 'USAGE'))
+    UNION
+    SELECT format('%s, who owns %s, cannot create in the tablespace of an index: GRANT CREATE ON TABLESPACE %I TO %1$s.', m.relowner::regrole, relation, spcname)
+    FROM members m JOIN pg_index ON indrelid = m.oid JOIN pg_class i ON i.oid = indexrelid JOIN pg_tablespace t ON t.oid = i.reltablespace
+    WHERE NOT has_tablespace_privilege(m.relowner, t.oid, 'CREATE')
+    UNION
+    SELECT format('You do not have the rights of %s, who owns %s.', relowner::regrole, referring) FROM keys WHERE NOT snowflake_adopt.may_become(relowner)
+    UNION
+    SELECT format('%s, who owns %s, cannot reference %s: GRANT REFERENCES ON %3$s TO %1$s.', relowner::regrole, referring, referenced)
+    FROM keys WHERE NOT has_table_privilege(relowner, referenced, 'REFERENCES')
+    UNION
+    SELECT format('%s, who owns %s, cannot reference %s: GRANT USAGE ON SCHEMA %s TO %1$s.', relowner::regrole, referring, referenced, relnamespace::regnamespace)
+    FROM keys WHERE NOT has_schema_privilege(relowner, relnamespace, 'USAGE')
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_rights(regclass, name[]) IS
+    'not to be called: which rights the owner of a table needs for a migration of these columns, and does not have';
+
 -- NULL for a narrow column, which has room for no Snowflake ID. Its greatest number need not be looked for, which takes long without an
 -- index of its own.
 CREATE FUNCTION snowflake_adopt.greatest_wide_id(relation regclass, column_name name) RETURNS bigint
@@ -226,6 +254,11 @@ CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name na
     SELECT * FROM snowflake_adopt.why_not_swapped(relation, column_name, snowflake_adopt.greatest_wide_id(relation, column_name))
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_names(n.relation, columns) why
+    UNION
+    SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_rights(n.relation, columns) why
+    UNION
+    SELECT format('%s, who owns %s, cannot call snowflake_nextval(): GRANT USAGE ON SCHEMA %s TO %1$s.', relowner::regrole, relation, snowflake_adopt.ids())
+    FROM pg_class c WHERE c.oid = relation AND NOT has_schema_privilege(relowner, (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake_pg'), 'USAGE')
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_published(n.relation, columns, published) why
     UNION

@@ -80,6 +80,13 @@ fn snowflake_adopt_caller() -> pg_sys::Oid {
     role()
 }
 
+/// Whether the session has connected as this role: RESET ROLE and RESET SESSION AUTHORIZATION lead to no other one.
+#[pg_extern(sql = false)]
+fn snowflake_adopt_has_connected(role: pg_sys::Oid) -> bool {
+    // SAFETY: every session has such a user.
+    role == unsafe { pg_sys::GetAuthenticatedUserId() }
+}
+
 /// Runs a command in the name and with the rights of the caller. Returns its first value if that is a bigint.
 #[pg_extern(sql = false)]
 fn snowflake_adopt_as_caller(command: &[u8]) -> Option<i64> {

@@ -22,9 +22,9 @@ fn snowflake_adopt_copy_blocks(
     columns: Array<i16>,
     besides: Array<i16>,
 ) -> Vec<i64> {
-    let Some(table) = name_of_table(relation) else { return Vec::new() };
     let (owner, pairs) = owner_and_pairs(relation, columns.iter().flatten().zip(besides.iter().flatten()));
     must_become(caller::role(), owner);
+    let Some(table) = name_of_table(relation) else { return Vec::new() };
     let list = |between: &[u8], separator: &[u8]| {
         pairs
             .iter()
@@ -52,9 +52,10 @@ fn snowflake_adopt_copy_blocks(
 
 /// The owner of a table, and the quoted names of such pairs of columns.
 fn owner_and_pairs(relation: pg_sys::Oid, pairs: impl Iterator<Item = (i16, i16)>) -> (pg_sys::Oid, Vec<[Vec<u8>; 2]>) {
-    // SAFETY: the relation is open while its description is read.
+    // SAFETY: the relation is open while its description is read, and locked until the end of the transaction, so that its
+    // name stays.
     unsafe {
-        let table = pg_sys::relation_open(relation, pg_sys::AccessShareLock.cast_signed());
+        let table = pg_sys::relation_open(relation, pg_sys::RowExclusiveLock.cast_signed());
         let description = pgrx::PgTupleDesc::from_pg_unchecked((*table).rd_att);
         let name = |number: i16, types: &[pg_sys::Oid]| {
             let attribute = usize::try_from(number).ok().and_then(|number| description.get(number.checked_sub(1)?));
@@ -69,7 +70,7 @@ fn owner_and_pairs(relation: pg_sys::Oid, pairs: impl Iterator<Item = (i16, i16)
             })
             .collect();
         let owner = (*(*table).rd_rel).relowner;
-        pg_sys::relation_close(table, pg_sys::AccessShareLock.cast_signed());
+        pg_sys::relation_close(table, pg_sys::NoLock.cast_signed());
         (owner, pairs)
     }
 }

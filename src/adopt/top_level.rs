@@ -1,12 +1,23 @@
 //! Commands as a client sends them.
 
+use super::database::in_transaction;
+use crate::postgres::command::must_become;
+use crate::postgres::user::User;
 use pgrx::PgMemoryContexts;
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
-/// Runs a utility command at the top level, outside of a transaction. CREATE INDEX CONCURRENTLY commits several times, which
-/// nothing may do in a function or a procedure; pg_cron runs such commands in the same way.
-pub fn run(command: &CStr) {
+/// Runs a utility command at the top level, outside of a transaction, as a role that the user of the session must be able to
+/// become. CREATE INDEX CONCURRENTLY commits several times, which nothing may do in a function or a procedure; pg_cron
+/// runs such commands in the same way.
+///
+/// After an ERROR, the role is another one until somebody restores it: the transaction of the command began with it.
+pub fn run(command: &CStr, role: pg_sys::Oid) {
+    let session = User::of_session();
+    in_transaction(|| must_become(session.role, role));
+    // In no security-restricted operation, which no transaction may begin with.
+    // mutant: top-level-as-owner
+    let _role = session.becoming(role).begin();
     // Outlives the transactions of the command, as a portal's context does.
     let context = PgMemoryContexts::new("snowflake_adopt command");
     // SAFETY: outside of a transaction. The list has one statement, and PostgreSQL plans a utility command without looking

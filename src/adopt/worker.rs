@@ -1,13 +1,15 @@
 //! The background worker that carries a migration on: it asks `snowflake_adopt.next()` what is to be done, and does it.
 //!
 //! A process of its own, so that whoever has called `run` or `finish` can go away, and since CREATE INDEX CONCURRENTLY
-//! runs in no function. It has the rights of the role that called `start`, and no others.
+//! runs in no function. It connects as the role that called `start`, and what it does to a table, it does as the table's
+//! owner.
 
 use super::database::{definer, in_transaction, migrations};
 use super::launch::{launch, look_for_migrations_after};
 use super::turns::{self, Workers};
 use super::{caller, top_level};
 use crate::postgres::sleep::{self, WaitEvent};
+use crate::postgres::user::User;
 use crate::postgres::{background_worker, command};
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::pg_sys::panic::CaughtError;
@@ -108,20 +110,20 @@ impl Migration {
 
     /// Does what is next. Returns how long to wait then, or `None` if nothing is left to do.
     fn step(&self, has_succeeded: bool) -> Option<Duration> {
-        let query = format!(
-            "SELECT command, at_top_level, wait_ms FROM snowflake_adopt.next({}::oid, {has_succeeded})",
-            self.0
-        );
+        let query =
+            format!("SELECT command, role, wait_ms FROM snowflake_adopt.next({}::oid, {has_succeeded})", self.0);
         let query = CString::new(query).expect("no zero byte");
-        let [command, at_top_level, wait] = inside(|| command::rows::<3>(&query)).pop()?;
+        let [command, role, wait] = inside(|| command::rows::<3>(&query)).pop()?;
+        let number = |text: CString| text.to_str().ok()?.parse::<u64>().ok();
         if let Some(command) = command {
-            if at_top_level.is_some_and(|flag| flag.as_bytes() == b"t") {
-                top_level::run(&command);
-            } else {
-                inside(|| command::run(&[command.as_bytes()]));
+            match role.and_then(number).and_then(|role| u32::try_from(role).ok()) {
+                Some(role) => top_level::run(&command, pg_sys::Oid::from(role)),
+                None => {
+                    inside(|| command::run(&[command.as_bytes()]));
+                }
             }
         }
-        Some(Duration::from_millis(wait.and_then(|wait| wait.to_str().ok()?.parse().ok()).unwrap_or(0)))
+        Some(Duration::from_millis(wait.and_then(number).unwrap_or(0)))
     }
 
     /// Notes that the last step has failed, and returns how long to wait before it is tried again.
@@ -186,6 +188,8 @@ fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, (String, String)> {
                 pg_sys::EmitErrorReport();
                 pg_sys::AbortCurrentTransaction();
             }
+            // A command at the top level was another role.
+            std::mem::forget(User::of_session().begin());
             Err(error)
         })
         .execute()

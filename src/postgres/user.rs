@@ -22,6 +22,17 @@ impl User {
         Self { role, context }
     }
 
+    /// The user of the session, whatever role it has become.
+    pub fn of_session() -> Self {
+        // SAFETY: every session has a user.
+        Self { role: unsafe { pg_sys::GetSessionUserId() }, context: 0 }
+    }
+
+    /// Another role, from which SET ROLE leads back.
+    pub fn becoming(self, role: pg_sys::Oid) -> Self {
+        Self { role, ..self }
+    }
+
     /// Another role in a security-restricted operation: SET ROLE does not lead back.
     pub fn restricted(self, role: pg_sys::Oid) -> Self {
         // mutant: role-restricted

@@ -5,6 +5,7 @@ mod disturbed;
 mod goals;
 mod lent;
 mod obstacles;
+mod renamed;
 mod rights;
 mod settings;
 mod turns;
@@ -70,8 +71,9 @@ fn launch(client: &mut Client, table: &str, goal: &str, share: &str) {
 fn make_what_comes_before_the_swap(client: &mut Client) {
     for phase in ["indexes", "statistics", "constraints"] {
         loop {
-            let next =
-                format!("SELECT coalesce((SELECT c FROM snowflake_adopt.{phase}_to_do('orders') c LIMIT 1), '')");
+            let next = format!(
+                "SELECT coalesce((SELECT command FROM snowflake_adopt.{phase}_to_do('orders') command LIMIT 1), '')"
+            );
             let next = value(client, &next);
             if next.is_empty() {
                 break;

@@ -1,5 +1,6 @@
 //! A migration has the rights of whoever begins it, and code of the owners of tables has theirs.
 
+use super::super::run;
 use super::{call, server};
 use testbed::{error, need_postgresql, test, value};
 
@@ -59,27 +60,6 @@ fn code_in_a_partition_key_never_runs_with_the_rights_of_whoever_adopts_the_tabl
         .expect("a table");
     for step in ["start", "undo", "start", "run", "finish"] {
         call(&mut client, &format!("{step}('parts')"));
-    }
-    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), "shop");
-}
-
-/// The owner can have made an index with the name of a successor.
-#[test]
-fn an_index_in_the_place_of_a_successor_runs_no_code_with_the_rights_of_whoever_adopts_the_table() {
-    let (_cluster, mut client) = server();
-    client.batch_execute(CODE).expect("tables");
-    client
-        .batch_execute(
-            "SET SESSION AUTHORIZATION shop; CREATE TABLE planted (id serial PRIMARY KEY, n integer, CHECK (is_same(1)));
-             INSERT INTO planted (n) VALUES (1), (2);
-             DO $$ BEGIN
-                EXECUTE format('CREATE UNIQUE INDEX snowflake_adopt_%s ON planted (n)', 'planted_pkey'::regclass::oid);
-             END $$;
-             DELETE FROM who; RESET SESSION AUTHORIZATION",
-        )
-        .expect("a table");
-    for step in ["start", "run", "finish"] {
-        call(&mut client, &format!("{step}('planted')"));
     }
     assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), "shop");
 }
@@ -164,6 +144,48 @@ fn the_worker_connects_as_the_role_that_calls_start_and_not_as_the_user_of_its_s
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM sales"), "bigint");
 }
 
+/// Each command of a migration is that of the owner of its table.
+#[test]
+fn tables_of_several_owners_are_adopted_and_rights_that_an_owner_lacks_are_told_before() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE app; CREATE ROLE store; CREATE ROLE dba LOGIN; GRANT app, store TO dba; ALTER TABLE orders OWNER TO app;
+             DROP VIEW sizes; ALTER TABLE items OWNER TO store; ALTER TABLE other.notes OWNER TO store; ALTER FUNCTION touch() OWNER TO app",
+        )
+        .expect("owners");
+    let obstacles = [
+        "app, who owns public.orders, cannot create in its schema: GRANT CREATE, USAGE ON SCHEMA public TO app.",
+        "store, who owns public.items, cannot create in its schema: GRANT CREATE, USAGE ON SCHEMA public TO store.",
+        "store, who owns other.notes, cannot create in its schema: GRANT CREATE, USAGE ON SCHEMA other TO store.",
+        "store, who owns public.items, cannot reference public.orders: GRANT REFERENCES ON public.orders TO store.",
+        "app, who owns public.orders, cannot call snowflake_nextval(): GRANT USAGE ON SCHEMA ids TO app.",
+    ];
+    client
+        .batch_execute("CREATE SCHEMA ids; ALTER EXTENSION snowflake_pg SET SCHEMA ids; SET search_path = public, ids")
+        .expect("a schema");
+    let mut dba = cluster.connect();
+    dba.batch_execute("SET SESSION AUTHORIZATION dba").expect("a user");
+    let refused = error(&mut dba, "CALL snowflake_adopt.start('orders')");
+    let detail = refused.detail().expect("what stands in the way").to_owned();
+    for says in obstacles {
+        assert!(detail.lines().any(|line| line == says), "{says}: {detail}");
+        let grant = says.split_once(": ").expect("what to do").1.trim_end_matches('.');
+        client.batch_execute(grant).unwrap_or_else(|error| panic!("{grant}: {error:?}"));
+    }
+    for step in ["start", "undo", "start", "run", "finish"] {
+        call(&mut dba, &format!("{step}('orders')"));
+    }
+    let kept = "SELECT string_agg(conrelid::regclass || ' ' || pg_get_constraintdef(oid), ', ' ORDER BY conrelid::regclass::text) FROM pg_constraint
+        WHERE contype = 'f' AND convalidated AND connamespace <> 'snowflake_adopt'::regnamespace";
+    assert_eq!(
+        value(&mut client, kept),
+        "items FOREIGN KEY (order_id) REFERENCES orders(id) ON DELETE CASCADE, orders FOREIGN KEY (parent) REFERENCES orders(id) ON DELETE SET NULL, \
+         other.notes FOREIGN KEY (order_id) REFERENCES orders(id) ON UPDATE CASCADE ON DELETE CASCADE"
+    );
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(order_id)) FROM items"), "bigint");
+}
+
 /// A literal of a domain's array runs the CHECK of the domain when it is read.
 #[test]
 fn no_type_of_the_owner_runs_its_code_with_the_rights_of_whoever_adopts_the_table() {
@@ -220,6 +242,31 @@ fn a_range_or_multirange_over_a_type_of_another_role_runs_no_code_of_that_role()
     }
 }
 
+/// RESET ROLE would lead back to the superuser.
+#[test]
+fn code_of_the_owner_has_no_way_back_to_a_superuser_who_has_become_the_owner() {
+    let (_cluster, mut client) = server();
+    client.batch_execute(CODE).expect("tables");
+    client
+        .batch_execute(
+            "CREATE ROLE clerk; SET ROLE shop; CREATE TABLE read (id serial PRIMARY KEY); CREATE INDEX ON read (id) WHERE is_same(1);
+             GRANT SELECT ON read TO clerk; GRANT INSERT ON who TO clerk; DELETE FROM who; RESET ROLE",
+        )
+        .expect("a table");
+    for role in ["shop", "clerk"] {
+        client
+            .batch_execute(&format!("SET ROLE {role}; SELECT snowflake_adopt.plan('read'); RESET ROLE"))
+            .expect("a plan");
+        assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), role);
+        client.batch_execute("DELETE FROM who").expect("no rows");
+    }
+    client.batch_execute("SET ROLE shop").expect("a role");
+    run(&mut client, "plan", "'sales'");
+    client.batch_execute("RESET ROLE").expect("no role");
+    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM who"), "shop");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM sales"), "bigint");
+}
+
 #[test]
 fn a_migration_that_a_superuser_goes_on_with_has_the_rights_of_whoever_began_it() {
     let (cluster, mut client) = server();
@@ -237,6 +284,10 @@ fn a_migration_that_a_superuser_goes_on_with_has_the_rights_of_whoever_began_it(
     let refused = error(&mut client, "CALL snowflake_adopt.undo('bait')");
     assert!(refused.detail().is_some_and(|detail| detail.starts_with("must be ")), "{refused:?}");
     client.batch_execute("SELECT salary FROM payroll").expect("a column");
+    // Nor does it lock others' tables.
+    client.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_adopt.lock(oid, boolean) TO mallory").expect("a right");
+    let refused = error(&mut mallory, "SELECT snowflake_adopt.lock('payroll'::regclass, true)");
+    assert!(refused.message().starts_with("must be "), "{refused:?}");
 }
 
 /// The columns of two migrations would take each other's places.

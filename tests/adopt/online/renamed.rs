@@ -1,0 +1,122 @@
+//! Names of tables change while a migration waits: an owner who may create schemas can put another table in the place of
+//! one.
+
+use super::{call, launch, server};
+use testbed::postgres::Client;
+use testbed::{Cluster, error, test, value};
+
+/// Tables of one name, whose schemas are mallory's: the first one is mallory's, and the second one is not.
+const TABLES: &str = "
+    CREATE ROLE mallory; CREATE ROLE victim; CREATE SCHEMA den AUTHORIZATION mallory; CREATE SCHEMA lair AUTHORIZATION mallory;
+    CREATE SCHEMA tools AUTHORIZATION mallory; GRANT CREATE ON DATABASE postgres TO mallory;
+    SET SESSION AUTHORIZATION mallory;
+    GRANT ALL ON SCHEMA den, lair, tools TO victim; CREATE TABLE tools.heard (name text); GRANT INSERT ON tools.heard TO victim;
+    CREATE FUNCTION tools.hear() RETURNS void LANGUAGE sql AS 'INSERT INTO tools.heard VALUES (current_user)';
+    CREATE FUNCTION tools.spy(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM tools.hear(); RETURN n; END';
+    CREATE TABLE den.sales (id serial PRIMARY KEY, n integer);
+    INSERT INTO den.sales (n) VALUES (1), (2);
+    CREATE INDEX spied ON den.sales (id, tools.spy(n)); DELETE FROM tools.heard;
+    SET SESSION AUTHORIZATION victim;
+    CREATE TABLE lair.sales (id serial PRIMARY KEY, n integer, snowflake_adopt_id bigint);
+    INSERT INTO lair.sales (n) VALUES (1), (2); RESET SESSION AUTHORIZATION";
+
+const RENAMES: &str =
+    "SET SESSION AUTHORIZATION mallory; ALTER SCHEMA den RENAME TO hidden; ALTER SCHEMA lair RENAME TO den;
+    RESET SESSION AUTHORIZATION";
+
+/// What somebody else's table has, whatever the name of its schema is.
+fn of_victim(client: &mut Client, table: &str) -> String {
+    let parts = format!(
+        "SELECT concat(array(SELECT concat_ws(' ', attname, atttypid::regtype, attacl) FROM pg_attribute WHERE attrelid = {table} AND attnum > 0 ORDER BY attnum),
+            array(SELECT indexrelid FROM pg_index WHERE indrelid = {table} ORDER BY 1), array(SELECT oid FROM pg_trigger WHERE tgrelid = {table}),
+            array(SELECT conname FROM pg_constraint WHERE conrelid = {table} ORDER BY 1),
+            array(SELECT adbin::text FROM pg_attrdef WHERE adrelid = {table}))"
+    );
+    value(client, &parts)
+}
+
+/// The tables, of which a superuser has begun to adopt mallory's, and the OID of the other one.
+fn tables() -> (Cluster, Client, String) {
+    let (cluster, mut client) = server();
+    client.batch_execute(TABLES).expect("tables");
+    let victim = value(&mut client, "SELECT 'lair.sales'::regclass::oid");
+    call(&mut client, "start('den.sales')");
+    call(&mut client, "run('den.sales')");
+    (cluster, client, victim)
+}
+
+const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+    AND pid IN (SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_adopt'))";
+
+#[test]
+fn an_index_is_not_made_on_the_table_of_another_owner_that_gets_the_name_meanwhile() {
+    let (cluster, mut client, victim) = tables();
+    let before = of_victim(&mut client, &victim);
+    let mut holder = cluster.connect();
+    holder.batch_execute("BEGIN; LOCK TABLE den.sales IN SHARE UPDATE EXCLUSIVE MODE").expect("a lock");
+    launch(&mut client, "den.sales", "adopted", "100");
+    cluster.wait_until(WAITS);
+    client.batch_execute(RENAMES).expect("other names");
+    holder.batch_execute("COMMIT").expect("no lock");
+    call(&mut client, "finish('hidden.sales')");
+    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT name, ', ') FROM tools.heard"), "mallory");
+    assert_eq!(of_victim(&mut client, &victim), before);
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM hidden.sales"), "bigint");
+}
+
+/// Holds up each GRANT of a worker as long as somebody has this lock.
+const EVENT: &str = "
+    CREATE FUNCTION holds_up() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS $$
+    BEGIN
+        IF (SELECT backend_type = 'snowflake_adopt' FROM pg_stat_activity WHERE pid = pg_backend_pid()) THEN
+            PERFORM pg_advisory_xact_lock_shared(1);
+        END IF;
+    END $$;
+    CREATE EVENT TRIGGER holds_up ON ddl_command_start WHEN TAG IN ('GRANT') EXECUTE FUNCTION holds_up();
+    SELECT pg_advisory_lock(1)";
+
+/// The swap has its locks then, and goes through its commands.
+#[test]
+fn a_swap_changes_no_table_of_another_owner_that_gets_the_name_meanwhile() {
+    let (cluster, mut client, victim) = tables();
+    client
+        .batch_execute("SET ROLE mallory; DROP INDEX den.spied; ALTER TABLE den.sales DROP CONSTRAINT sales_pkey; GRANT SELECT (id) ON den.sales TO mallory; GRANT UPDATE (id) ON den.sales TO PUBLIC; RESET ROLE")
+        .expect("a table without an index");
+    let before = of_victim(&mut client, &victim);
+    client.batch_execute(EVENT).expect("an event trigger");
+    launch(&mut client, "den.sales", "adopted", "100");
+    cluster.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory')");
+    client.batch_execute(RENAMES).expect("other names");
+    client.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
+    cluster.wait_until("SELECT count(*) = 0 FROM snowflake_adopt.migration");
+    assert_eq!(of_victim(&mut client, &victim), before);
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM hidden.sales"), "bigint");
+}
+
+/// An owner can have made it, so that another column becomes the key.
+#[test]
+fn an_index_on_other_columns_is_not_taken_for_a_successor() {
+    let (_cluster, mut client) = server();
+    for (what, on) in [("UNIQUE", "(n)"), ("UNIQUE", "(snowflake_adopt_id, n)"), ("", "(snowflake_adopt_id)")] {
+        client
+            .batch_execute(
+                "CREATE TABLE planted (id serial PRIMARY KEY, n integer); INSERT INTO planted (n) VALUES (1), (2)",
+            )
+            .expect("a table");
+        call(&mut client, "start('planted')");
+        let plant = format!(
+            "SELECT format('CREATE {what} INDEX snowflake_adopt_%s ON planted {on}', 'planted_pkey'::regclass::oid)"
+        );
+        let plant = value(&mut client, &plant);
+        client.batch_execute(&plant).expect("an index");
+        let refused = error(&mut client, "CALL snowflake_adopt.finish('planted')");
+        assert_eq!(refused.message(), "the migration of public.planted is paused", "{plant}");
+        assert!(refused.detail().is_some_and(|detail| detail.contains("already exists")), "{refused:?}");
+        let index = plant.split(' ').find(|word| word.starts_with("snowflake_adopt_")).expect("its name");
+        client.batch_execute(&format!("DROP INDEX {index}")).expect("no index");
+        call(&mut client, "finish('planted')");
+        let key = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'planted_pkey'";
+        assert_eq!(value(&mut client, key), "PRIMARY KEY (id)");
+        client.batch_execute("DROP TABLE planted").expect("no table");
+    }
+}
