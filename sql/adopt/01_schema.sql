@@ -32,16 +32,18 @@ CREATE FUNCTION snowflake_adopt.ids() RETURNS text
 $$;
 COMMENT ON FUNCTION snowflake_adopt.ids() IS 'not to be called: the schema of snowflake_pg, as commands name it';
 
+-- What these functions call of snowflake_pg is declared again: in its schema, whoever owns that can put functions in the place of others.
 CREATE FUNCTION snowflake_adopt.lowest_id(at timestamptz) RETURNS bigint
-    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    id bigint;
-BEGIN
-    EXECUTE format('SELECT %s.snowflake_min_id($1)', snowflake_adopt.ids()) INTO id USING at;
-    RETURN id;
-END
-$$;
-COMMENT ON FUNCTION snowflake_adopt.lowest_id(timestamptz) IS 'not to be called: the lowest ID of a time, by snowflake_min_id()';
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_min_id_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.lowest_id(timestamptz) IS 'not to be called: the lowest ID of a time, as snowflake_min_id()';
+
+CREATE FUNCTION snowflake_adopt.status() RETURNS record
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_get_status_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.status() IS 'not to be called: columns of snowflake_status';
+
+CREATE FUNCTION snowflake_adopt.advance(past bigint, force boolean) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_advance_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.advance(bigint, boolean) IS 'not to be called: makes all new IDs greater than this one, as snowflake_advance()';
 
 CREATE FUNCTION snowflake_adopt.issues_ids(expression text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$

@@ -13,7 +13,7 @@ BEGIN
         CROSS JOIN LATERAL snowflake_adopt.why_not_bigint(relation, col) why ORDER BY nth, why;
     RETURN QUERY SELECT format('%s cannot be dropped and recreated: %s.', pg_describe_object(class, object, 0), obstacle)
         FROM snowflake_adopt.dependents(relations, columns, at_once) WHERE obstacle IS NOT NULL ORDER BY transaction, nth;
-    EXECUTE format('SELECT state FROM %s.snowflake_status', snowflake_adopt.ids()) INTO state;
+    SELECT s.state INTO state FROM snowflake_adopt.status() s(state text);
     IF state NOT IN ('ready', 'idle', 'waiting') THEN
         RETURN NEXT format('This server issues no IDs at present: its state is %s.', state);
     END IF;

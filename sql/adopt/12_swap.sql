@@ -152,7 +152,7 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.owner_of_dependents(regclass, name) IS
     'not to be called: the one role that owns the objects which a swap recreates, and the tables that they read';
 
-CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass, greatest_id bigint, OUT owner oid, OUT command text) RETURNS SETOF record
+CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass, OUT owner oid, OUT command text) RETURNS SETOF record
     LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     WITH m AS (
         SELECT m.*, relowner FROM snowflake_adopt.migration m JOIN pg_class c ON c.oid = m.relation WHERE m.relation = swap_commands.migration)
@@ -171,10 +171,6 @@ CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass, greatest_id bi
         UNION ALL
         SELECT place, 0, 0, r.owner, r.command FROM snowflake_adopt.renames_constraints(swap_commands.migration) r
         UNION ALL
-        -- There are IDs from elsewhere that are greater than new ones would be. Only for superusers.
-        SELECT 3, 0, 0, snowflake_adopt.caller(), format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', snowflake_adopt.ids(), greatest_id)
-        WHERE greatest_id >= snowflake_adopt.lowest_id(clock_timestamp())
-        UNION ALL
         -- What numbered the key is kept before its column goes; the default comes last.
         SELECT CASE WHEN s.step < 9 THEN 4 ELSE 13 END, 0, s.step, relowner, s.command
         FROM m CROSS JOIN LATERAL snowflake_adopt.sets_default(m.relation, m.column_name) s
@@ -184,8 +180,24 @@ CREATE FUNCTION snowflake_adopt.swap_commands(migration regclass, greatest_id bi
         SELECT 16, 0, 0, relowner, format('SELECT snowflake_adopt.must_be_bigint(ARRAY[%s]::regclass[], ARRAY[%L]::name[])', relation::oid, column_name) FROM m
     ) commands(place, of_recreation, nth, owner, command) ORDER BY place, of_recreation, nth, command
 $$;
-COMMENT ON FUNCTION snowflake_adopt.swap_commands(regclass, bigint) IS
-    'not to be called: the commands of a swap, in their order, and the roles that run them; the greatest ID is that of a wide column, or NULL';
+COMMENT ON FUNCTION snowflake_adopt.swap_commands(regclass) IS
+    'not to be called: the commands of a swap, in their order, and the roles that run them';
+
+-- Which only superusers may do, and whoever they have granted it to.
+CREATE FUNCTION snowflake_adopt.advance_if_allowed(past bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- mutant: advance-of-others
+    IF NOT EXISTS (SELECT FROM pg_extension JOIN pg_proc p ON pronamespace = extnamespace WHERE extname = 'snowflake_pg' AND proname = 'snowflake_advance'
+        AND oidvectortypes(proargtypes) = 'bigint, boolean' AND has_function_privilege(snowflake_adopt.caller(), p.oid, 'EXECUTE'))
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'permission denied for function snowflake_advance';
+    END IF;
+    PERFORM snowflake_adopt.advance(past, false);
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.advance_if_allowed(bigint) IS
+    'not to be called: makes all new IDs greater than this one, if the caller may do so';
 
 CREATE FUNCTION snowflake_adopt.swap_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -232,7 +244,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = lost;
     END IF;
     SELECT array_agg(c.owner ORDER BY nth), array_agg(c.command ORDER BY nth) INTO as_roles, commands
-        FROM snowflake_adopt.swap_commands(migration::regclass, greatest) WITH ORDINALITY c(owner, command, nth);
+        FROM snowflake_adopt.swap_commands(migration::regclass) WITH ORDINALITY c(owner, command, nth);
     owner := snowflake_adopt.owner_of_dependents(m.relation, m.column_name);
     SELECT coalesce(array_agg(r.command ORDER BY r.nth) FILTER (WHERE r.place = 4), '{}'), min(r.command) FILTER (WHERE r.place = 2)
         INTO locks, settings FROM snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r;
@@ -257,6 +269,10 @@ BEGIN
     FOR nth IN 1 .. cardinality(commands) LOOP
         PERFORM snowflake_adopt.do_as(as_roles[nth], commands[nth]);
     END LOOP;
+    -- There are IDs from elsewhere that are greater than new ones would be. Last, since an error takes nothing of this back.
+    IF greatest >= snowflake_adopt.lowest_id(clock_timestamp()) THEN
+        PERFORM snowflake_adopt.advance_if_allowed(greatest);
+    END IF;
     DELETE FROM snowflake_adopt.migration d WHERE d.relation = swap.migration;
 END
 $$;

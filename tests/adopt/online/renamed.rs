@@ -75,6 +75,8 @@ const EVENT: &str = "
     CREATE EVENT TRIGGER holds_up ON ddl_command_start WHEN TAG IN ('GRANT') EXECUTE FUNCTION holds_up();
     SELECT pg_advisory_lock(1)";
 
+const HELD_UP: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory')";
+
 /// The swap has its locks then, and goes through its commands.
 #[test]
 fn a_swap_changes_no_table_of_another_owner_that_gets_the_name_meanwhile() {
@@ -85,7 +87,7 @@ fn a_swap_changes_no_table_of_another_owner_that_gets_the_name_meanwhile() {
     let before = of_victim(&mut client, &victim);
     client.batch_execute(EVENT).expect("an event trigger");
     launch(&mut client, "den.sales", "adopted", "100");
-    cluster.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory')");
+    cluster.wait_until(HELD_UP);
     client.batch_execute(RENAMES).expect("other names");
     client.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
     cluster.wait_until("SELECT count(*) = 0 FROM snowflake_adopt.migration");
@@ -119,4 +121,38 @@ fn an_index_on_other_columns_is_not_taken_for_a_successor() {
         assert_eq!(value(&mut client, key), "PRIMARY KEY (id)");
         client.batch_execute("DROP TABLE planted").expect("no table");
     }
+}
+
+/// Whoever owns the schema of `snowflake_pg` can put functions in the place of its own.
+#[test]
+fn a_function_that_gets_the_name_of_one_of_ours_meanwhile_is_not_called_by_a_superuser() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE mallory; GRANT CREATE ON DATABASE postgres TO mallory; CREATE SCHEMA ids AUTHORIZATION mallory;
+             ALTER EXTENSION snowflake_pg SET SCHEMA ids; SET SESSION AUTHORIZATION mallory; CREATE SCHEMA fake; CREATE SCHEMA tools;
+             CREATE SEQUENCE tools.calls;
+             CREATE FUNCTION fake.snowflake_advance(bigint, boolean) RETURNS void LANGUAGE sql AS 'SELECT nextval(''tools.calls'')';
+             CREATE TABLE tools.big (id bigint PRIMARY KEY); INSERT INTO tools.big SELECT ids.snowflake_min_id(now() + '30 min');
+             CREATE TABLE tools.small (big_id integer REFERENCES tools.big); RESET SESSION AUTHORIZATION",
+        )
+        .expect("tables");
+    for step in ["start", "run"] {
+        call(&mut client, &format!("{step}('tools.big')"));
+    }
+    client.batch_execute(&EVENT.replace("'GRANT'", "'DROP TRIGGER'")).expect("an event trigger");
+    launch(&mut client, "tools.big", "adopted", "100");
+    cluster.wait_until(HELD_UP);
+    client
+        .batch_execute(
+            "SET SESSION AUTHORIZATION mallory; ALTER SCHEMA ids RENAME TO hidden; ALTER SCHEMA fake RENAME TO ids; RESET SESSION AUTHORIZATION;
+             SELECT pg_advisory_unlock(1)",
+        )
+        .expect("other names");
+    cluster.wait_until("SELECT count(*) = 0 FROM snowflake_adopt.migration");
+    assert_eq!(value(&mut client, "SELECT is_called FROM tools.calls"), "f");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(big_id)) FROM tools.small"), "bigint");
+    // All new IDs are greater, so that this server waits.
+    let refused = error(&mut client, "SELECT hidden.snowflake_nextval()");
+    assert_eq!(refused.message(), "the server's clock is too far behind the last ID issued");
 }

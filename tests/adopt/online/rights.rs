@@ -290,6 +290,24 @@ fn a_migration_that_a_superuser_goes_on_with_has_the_rights_of_whoever_began_it(
     assert!(refused.message().starts_with("must be "), "{refused:?}");
 }
 
+#[test]
+fn only_a_role_that_may_advance_ids_adopts_a_table_with_greater_ones() {
+    let (cluster, mut client) = server();
+    client.batch_execute("CREATE ROLE mallory LOGIN; GRANT CREATE ON SCHEMA public TO mallory").expect("a role");
+    let mut mallory = cluster.connect();
+    mallory
+        .batch_execute(
+            "SET SESSION AUTHORIZATION mallory; CREATE TABLE wide (id bigint PRIMARY KEY);
+             INSERT INTO wide SELECT snowflake_min_id(now() + '30 min')",
+        )
+        .expect("a table");
+    call(&mut mallory, "start('wide')");
+    let refused = error(&mut mallory, "CALL snowflake_adopt.finish('wide')");
+    assert_eq!(refused.detail(), Some("permission denied for function snowflake_advance"));
+    client.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_advance TO mallory").expect("a right");
+    call(&mut mallory, "finish('wide')");
+}
+
 /// The columns of two migrations would take each other's places.
 #[test]
 fn nobody_begins_a_migration_of_a_table_of_others_even_if_nothing_of_it_becomes_wider() {
