@@ -4,7 +4,7 @@
 -- schemas.
 --
 -- Only the functions that users need may be called by everybody: 15_rights.sql has them. The others run with the rights of their owner, a
--- superuser. Whatever can run code of somebody else they do by as_caller(), and what concerns a table by do_as(), as its owner.
+-- superuser. What concerns a table, or can run code of somebody else, they do by do_as(), as the owner of the table.
 
 -- The schema goes with the extension. This fails if there is such a schema, since its owner could create functions in it.
 CREATE SCHEMA snowflake_adopt;
@@ -20,10 +20,11 @@ CREATE FUNCTION snowflake_adopt.caller() RETURNS oid
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_caller_wrapper';
 COMMENT ON FUNCTION snowflake_adopt.caller() IS 'not to be called: the role that calls what everybody may call';
 
-CREATE FUNCTION snowflake_adopt.as_caller(command text) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_as_caller_wrapper';
-COMMENT ON FUNCTION snowflake_adopt.as_caller(text) IS
-    'not to be called: runs a command with the rights of the caller; returns its first value if that is a bigint';
+-- A name in a command can be that of another table by then, whose owner must not have to fear it.
+CREATE FUNCTION snowflake_adopt.do_as(role oid, command text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_do_as_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.do_as(oid, text) IS
+    'not to be called: runs a command as a role that the caller must be able to become, such as the owner of a table; returns its first value if that is a bigint';
 
 -- ALTER EXTENSION can move snowflake_pg, so its schema is looked up.
 CREATE FUNCTION snowflake_adopt.ids() RETURNS text
@@ -78,15 +79,6 @@ CREATE FUNCTION snowflake_adopt.may_become(role oid) RETURNS boolean
     SELECT pg_has_role(snowflake_adopt.caller(), role, CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.may_become(oid) IS 'not to be called: whether the caller could become a role';
-
--- A name in a command can be that of another table by then, whose owner must not have to fear it.
-CREATE FUNCTION snowflake_adopt.do_as(role oid, command text) RETURNS bigint
-    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    -- mutant: table-as-owner
-    SELECT snowflake_adopt.as_caller(format('SELECT snowflake_adopt.run_as(%s::oid::regrole, %L)', role, command))
-$$;
-COMMENT ON FUNCTION snowflake_adopt.do_as(oid, text) IS
-    'not to be called: runs a command as the owner of a table, whom the caller must be able to become; returns its first value if that is a bigint';
 
 -- For commands of plans that can call code of the owner.
 CREATE FUNCTION snowflake_adopt.as_owner(owner oid, command text) RETURNS text

@@ -248,7 +248,7 @@ BEGIN
     owner := snowflake_adopt.owner_of_dependents(m.relation, m.column_name);
     SELECT coalesce(array_agg(r.command ORDER BY r.nth) FILTER (WHERE r.place = 4), '{}'), min(r.command) FILTER (WHERE r.place = 2)
         INTO locks, settings FROM snowflake_adopt.recreates(ARRAY[m.relation], ARRAY[m.column_name], true) r;
-    -- as_caller() would take them back.
+    -- do_as() would take them back.
     IF settings IS NOT NULL THEN
         EXECUTE settings;
     END IF;

@@ -1,4 +1,5 @@
-//! The functions of `sql/adopt` have the rights of their owner, and do in the name of their caller what concerns tables.
+//! The functions of `sql/adopt` have the rights of their owner. What concerns a table they do as its owner, and only if their
+//! caller can become that role.
 //!
 //! Only the functions in `sql/adopt/15_rights.sql` may be called by everybody. Some of them are
 //! declared as `snowflake_adopt_enter`, which notes the caller and calls the function `..._for_caller`: PostgreSQL tells
@@ -87,16 +88,17 @@ fn snowflake_adopt_has_connected(role: pg_sys::Oid) -> bool {
     role == unsafe { pg_sys::GetAuthenticatedUserId() }
 }
 
-/// Runs a command in the name and with the rights of the caller. Returns its first value if that is a bigint.
+/// Runs a command as a role that the caller must be able to become by SET ROLE. Returns its first value if that is a bigint.
 #[pg_extern(sql = false)]
-fn snowflake_adopt_as_caller(command: &[u8]) -> Option<i64> {
+fn snowflake_adopt_do_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
     let caller = FormerCaller::replace_by(None);
     // mutant: column-of-others
     let _user = caller.0.unwrap_or_else(nobody_else).begin();
     // What code of others sets would hold for ours, too.
     // mutant: caller-settings
     let _settings = Settings::begin();
-    command::run(&[command])
+    // mutant: table-as-owner
+    command::run_as(role, command)
 }
 
 /// A plain C function, since it stands for functions with any arguments and results.

@@ -291,6 +291,20 @@ fn a_migration_that_a_superuser_goes_on_with_has_the_rights_of_whoever_began_it(
 }
 
 #[test]
+fn a_table_that_was_given_to_another_role_is_not_changed_by_the_migration_of_the_former_owner() {
+    let (cluster, mut client) = server();
+    client.batch_execute("CREATE ROLE mallory LOGIN; GRANT CREATE ON SCHEMA public TO mallory").expect("a role");
+    let mut mallory = cluster.connect();
+    mallory.batch_execute("SET SESSION AUTHORIZATION mallory; CREATE TABLE given (id serial)").expect("a table");
+    for step in ["start", "run"] {
+        call(&mut mallory, &format!("{step}('given')"));
+    }
+    client.batch_execute("ALTER TABLE given OWNER TO postgres").expect("another owner");
+    let refused = error(&mut mallory, "CALL snowflake_adopt.finish('given')");
+    assert!(refused.detail().is_some_and(|detail| detail.starts_with("must be ")), "{refused:?}");
+}
+
+#[test]
 fn only_a_role_that_may_advance_ids_adopts_a_table_with_greater_ones() {
     let (cluster, mut client) = server();
     client.batch_execute("CREATE ROLE mallory LOGIN; GRANT CREATE ON SCHEMA public TO mallory").expect("a role");
