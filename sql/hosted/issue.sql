@@ -143,7 +143,7 @@ BEGIN
             IF taken OPERATOR(pg_catalog.=) -3 THEN
                 -- mutant: hosted-rested
                 is_checked := (SELECT log_cnt OPERATOR(pg_catalog.>) 0 FROM ids.snowflake_began) AND is_checked;
-                last := ids.snowflake_last_of_both(ms, ids.snowflake_own_fields());
+                last := ids.snowflake_last_of_both(CASE WHEN is_checked THEN ms END, ids.snowflake_own_fields());
                 taken := ids.snowflake_move(count, last, CASE WHEN is_checked THEN ms END, false, pg_catalog.random(), ids.snowflake_own_fields());
             END IF;
             id := ids.snowflake_id_at(taken, ids.snowflake_own_fields());

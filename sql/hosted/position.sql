@@ -146,13 +146,15 @@ CREATE OR REPLACE FUNCTION ids.snowflake_tick(ms bigint, f ids.snowflake_fields)
     RETURN ((ms - f.epoch) / f.tick_ms) << f.sequence_bits;
 COMMENT ON FUNCTION ids.snowflake_tick(bigint, ids.snowflake_fields) IS 'not to be called: the first position of the tick of a time';
 
--- For a session that cannot know it: the higher one of both sequences. pg_restore -j may have set one, and not yet the others. A position
--- that is too far ahead was set by others.
+-- For a session that cannot know it, under the lock. If both sequences differ, others have set them: pg_restore -j may have set these two,
+-- and not yet the one that would show it. No ID was further ahead of the clock than the position that is set then.
 CREATE OR REPLACE FUNCTION ids.snowflake_last_of_both(ms bigint, f ids.snowflake_fields) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     -- mutant: hosted-both
-    RETURN greatest(ids.snowflake_last(), CASE WHEN pg_sequence_last_value('ids.snowflake_position'::regclass)
-        <= ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms(), f) THEN pg_sequence_last_value('ids.snowflake_position'::regclass) END);
+    RETURN CASE WHEN pg_sequence_last_value('ids.snowflake_high_water_mark'::regclass) <> pg_sequence_last_value('ids.snowflake_position'::regclass)
+            AND ms BETWEEN f.epoch AND f.issues_until
+        THEN ids.snowflake_set_last(greatest(ids.snowflake_last(), ids.snowflake_tick(ms + ids.snowflake_max_ahead_ms(), f)))
+        ELSE ids.snowflake_last() END;
 COMMENT ON FUNCTION ids.snowflake_last_of_both(bigint, ids.snowflake_fields) IS 'not to be called: the position of the last ID, for a session that cannot know it';
 
 -- Continues above a time, or above an ID. Both are positions only under the lock, since the layout may be set before. Then sets when the

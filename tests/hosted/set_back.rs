@@ -187,21 +187,34 @@ fn sequences_that_are_set_back_without_a_row_of_a_dump_stop_ids_and_none_comes_t
     }
 }
 
-/// As `pg_restore -j` does for a moment.
+/// As `pg_restore -j` does for a moment. A dump of a database in use has the positions of two times.
 #[test]
-fn while_only_one_position_is_set_back_sessions_that_begin_and_that_rested_go_on_above_the_other() {
+fn until_a_dump_has_set_all_sequences_sessions_that_begin_and_that_rested_go_on_above_all_ids() {
     let cluster = server(7);
-    let [mut owner, mut resting] = [cluster.connect(), cluster.connect()];
+    let mut owner = cluster.connect();
     owner.batch_execute(AHEAD).expect("a layout");
-    let first = value(&mut resting, "SELECT snowflake_nextval()");
-    let position = value(&mut owner, "SELECT last_value FROM snowflake_position");
-    cluster.wait_until(&format!("SELECT clock_timestamp() > snowflake_timestamp({first}) + interval '2 s'"));
-    for session in [&mut resting, &mut cluster.connect()] {
-        let ahead = "SELECT max(id) FROM snowflake_nextvals(100000) id";
-        let last: i64 = value(&mut owner, ahead).parse().expect("an ID");
-        value(&mut owner, &format!("SELECT setval('snowflake_high_water_mark', {position})"));
-        let next: i64 = value(session, "SELECT snowflake_nextval()").parse().expect("an ID");
-        assert!(next > last, "{next} after {last}");
+    let mut resting = [0; 3].map(|_| cluster.connect());
+    for session in &mut resting {
+        value(session, "SELECT snowflake_nextval()");
+    }
+    let [first, second] = [0, 1].map(|_| {
+        value(&mut owner, "SELECT snowflake_nextval()");
+        value(&mut owner, "SELECT last_value FROM snowflake_position")
+    });
+    let high_water_mark = format!("SELECT setval('snowflake_high_water_mark', {first})");
+    let position = format!("SELECT setval('snowflake_position', {second})");
+    cluster.wait_until("SELECT clock_timestamp() > last_issued_at + interval '2 s' FROM snowflake_status");
+    for (resting, set) in
+        resting.iter_mut().zip([high_water_mark.clone(), position.clone(), format!("{high_water_mark}; {position}")])
+    {
+        for session in [resting, &mut cluster.connect()] {
+            let ahead = "SELECT max(id) FROM snowflake_nextvals(50000) id";
+            let last: i64 = value(&mut owner, ahead).parse().expect("an ID");
+            owner.batch_execute(&set).expect("positions");
+            let next: i64 = value(session, "SELECT snowflake_nextval()").parse().expect("an ID");
+            assert!(next > last, "{next} after {last}: {set}");
+            cluster.wait_until("SELECT lead = interval '0' FROM snowflake_status");
+        }
     }
 }
 
