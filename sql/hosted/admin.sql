@@ -10,6 +10,15 @@ BEGIN
     END IF;
     PERFORM ids.snowflake_in_field('worker_id', worker_id::bigint, f.worker_bits, f.worker_shift, f),
         ids.snowflake_in_field('datacenter_id', datacenter_id::bigint, f.datacenter_bits, f.datacenter_shift, f);
+    -- By log_cnt, dumps are noticed. What is set here is set again below.
+    PERFORM setval('ids.snowflake_began'::regclass, 0, false);
+    PERFORM nextval('ids.snowflake_began'::regclass);
+    -- mutant: hosted-keeps-log-count
+    IF (SELECT log_cnt = 0 FROM ids.snowflake_began) THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'the sequences of this server do not keep log_cnt',
+            DETAIL = 'It is 0 after nextval(), as it is after a dump was restored: IDs could repeat unnoticed.',
+            HINT = 'Use UUIDs here, or another server: the sequences of PostgreSQL itself keep it.';
+    END IF;
     PERFORM ids.snowflake_register(pg_current_xact_id()::text);
     DELETE FROM ids.snowflake_database;
     INSERT INTO ids.snowflake_database (system_identifier, database, relation, inserted_by, catalog_xmin, version)

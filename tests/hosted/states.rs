@@ -1,6 +1,6 @@
 //! What the status says, in the words of the extension.
 
-use super::{server, server_with_clock};
+use super::{refusal, server, server_with_clock};
 use testbed::postgres::Client;
 use testbed::{Cluster, hosted_script, test, value};
 
@@ -76,4 +76,20 @@ fn every_column_of_the_status_has_the_name_and_the_type_of_the_extensions() {
     let ours = value(&mut hosted, columns);
     let missing: Vec<_> = ours.split(", ").filter(|column| !theirs.split(", ").any(|their| their == *column)).collect();
     assert_eq!(missing, [""; 0], "not in {theirs}");
+}
+
+/// A service can have sequences of its own. There, every call would fail, and say that a dump was restored.
+#[test]
+fn the_owner_learns_at_set_up_that_the_sequences_of_a_server_do_not_show_what_a_dump_sets() {
+    let cluster = Cluster::builder().start();
+    let mut owner = cluster.connect();
+    owner.batch_execute(&hosted_script()).expect("the script");
+    // A sequence that has no next number counts none in advance.
+    owner.batch_execute("ALTER SEQUENCE snowflake_began INCREMENT 2 MAXVALUE 1").expect("a sequence");
+    let refused = ("0A000".to_owned(), "the sequences of this server do not keep log_cnt".to_owned());
+    assert_eq!(refusal(&mut owner, "SELECT snowflake_set_worker_id(7)"), refused);
+    assert!(shown(&mut owner).starts_with("worker unset "), "{}", shown(&mut owner));
+    owner.batch_execute("ALTER SEQUENCE snowflake_began INCREMENT 1 NO MAXVALUE").expect("a sequence");
+    owner.batch_execute("SELECT snowflake_set_worker_id(7)").expect("a worker");
+    value(&mut owner, "SELECT snowflake_nextval()");
 }
