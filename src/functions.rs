@@ -7,7 +7,6 @@ mod encrypt;
 mod fill;
 mod fleet;
 mod horizon;
-mod interval;
 mod issued_elsewhere;
 mod lastval;
 mod layout;

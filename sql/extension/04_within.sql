@@ -23,16 +23,6 @@ CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
     'whether an ID of this layout was issued in the tick of since or later, and before the tick of until';
 
-CREATE FUNCTION snowflake_interval(length interval) RETURNS bigint
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_wrapper';
-COMMENT ON FUNCTION snowflake_interval(interval) IS
-    'difference between two IDs that were issued this long apart: the width of a partition by number; a day has 24 hours';
-
-CREATE FUNCTION snowflake_interval(length interval, layout text) RETURNS bigint
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_interval_with_layout_wrapper';
-COMMENT ON FUNCTION snowflake_interval(interval, text) IS
-    'difference between two IDs of this layout that were issued this long apart';
-
 -- What the planner compares an ID with, where a query compares its time. IMMUTABLE: the layout is named.
 CREATE FUNCTION snowflake_first_id(at timestamptz, inclusive boolean, layout text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_first_id_wrapper';

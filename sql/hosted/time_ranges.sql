@@ -64,38 +64,6 @@ CREATE OR REPLACE FUNCTION ids.snowflake_within(id bigint, since timestamptz, un
 COMMENT ON FUNCTION ids.snowflake_within(bigint, timestamptz, timestamptz) IS
     'whether an ID was issued in the tick of since or later, and before the tick of until; uses an index on the ID';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_interval(length interval, layout text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    f ids.snowflake_fields := ids.snowflake_fields(layout);
-    -- Months first: those of an infinite interval are not 0.
-    is_fixed boolean := isfinite(length) AND extract(year FROM length) = 0 AND extract(month FROM length) = 0;
-    micros numeric := CASE WHEN is_fixed THEN extract(epoch FROM length) * 1000000 END;
-    ticks numeric := trunc(trunc(micros / 1000) / f.tick_ms);
-BEGIN
-    PERFORM ids.snowflake_must_sort(f);
-    IF NOT is_fixed THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'an interval with months and an infinite interval have no fixed length',
-            DETAIL = format('The value is %s.', length), HINT = 'Use days, which have 24 hours each.';
-    ELSIF micros < 0 OR ticks = 0 THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = CASE WHEN micros < 0 THEN 'the interval must not be negative' ELSE 'the interval is shorter than a tick of the layout' END,
-            DETAIL = format('The value is %s, and the layout is %s.', length, f.text);
-    ELSIF ticks > f.last_tick THEN
-        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = 'the interval is longer than the layout lasts',
-            DETAIL = format('The value is %s, and the layout is %s.', length, f.text);
-    END IF;
-    RETURN ticks::bigint << f.timestamp_shift;
-END
-$$;
-COMMENT ON FUNCTION ids.snowflake_interval(interval, text) IS 'difference between IDs of another layout that were issued this long apart';
-
--- now(): see snowflake_timestamp(id).
-CREATE OR REPLACE FUNCTION ids.snowflake_interval(length interval) RETURNS bigint
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN CASE WHEN now() IS NOT NULL THEN ids.snowflake_interval(length, ids.snowflake_layout()) END;
-COMMENT ON FUNCTION ids.snowflake_interval(interval) IS 'difference between IDs issued this long apart; without months';
-
 -- A number, shifted to its field of an ID.
 CREATE OR REPLACE FUNCTION ids.snowflake_in_field(name text, value bigint, bits integer, shift integer, f ids.snowflake_fields) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -32,7 +32,6 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
         ("snowflake_explain(id)", "snowflake_explain(id)"),
         ("snowflake_min_id(at)", "snowflake_min_id(at, 'flat'::text)"),
         ("snowflake_min_id(now())", "snowflake_min_id(now(), 'flat'::text)"),
-        ("snowflake_interval(length)", "snowflake_interval(length, 'flat'::text)"),
         ("snowflake_compose(at, 1, 2, 3)", "snowflake_compose(at, 1, 2, 3, 0, 'flat'::text)"),
         (
             "snowflake_compose(at, sequence => 3, worker_id => 2, datacenter_id => 1)",

@@ -142,23 +142,6 @@ const TIMES: &[&str] = &[
     "2084-09-06Z",
 ];
 
-const INTERVALS: &[&str] = &[
-    "1 ms",
-    "999 us",
-    "0",
-    "1 s",
-    "1 day",
-    "90 days 12:00:00.001",
-    "-1 s",
-    "1 month",
-    "1 year",
-    "100000 days",
-    "25569 days",
-    "1 month -30 days",
-    "5 ms",
-    "1 day -23:59:59.999",
-];
-
 /// The calls, without their SELECT.
 pub fn calls() -> Vec<String> {
     let mut calls = Vec::new();
@@ -179,9 +162,6 @@ pub fn calls() -> Vec<String> {
             add(format!("snowflake_compose('{time}', NULL, NULL, NULL, NULL, {layout})"));
             add(format!("snowflake_compose('{time}', 0, 1023, 4095, 255, {layout})"));
             add(format!("snowflake_compose('{time}', -1, 0, 0, 0, {layout})"));
-        }
-        for interval in INTERVALS {
-            add(format!("snowflake_interval('{interval}', {layout})"));
         }
         for of_type in ["", ", 'timestamptz'", ", 'timestamp'", ", 'date'"] {
             add(format!("snowflake_time_expression('Order ID', {layout}{of_type})"));
@@ -211,12 +191,8 @@ pub fn calls() -> Vec<String> {
         add(format!("snowflake_within(2006515713439040712, '{time}')"));
         add(format!("snowflake_compose('{time}', 0, 3, 4)"));
     }
-    for interval in INTERVALS {
-        add(format!("snowflake_interval('{interval}')"));
-    }
     for call in [
         "min_id(NULL)",
-        "interval(NULL)",
         "min_id('2026-01-01Z', NULL)",
         "interval('1 s', NULL)",
         "compose(NULL, 0, 0, 0)",

@@ -27,8 +27,6 @@ pub const CALLS: &[&str] = &[
     "snowflake_time_expression('id'::name)",
     "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz) FROM rows",
     "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz, 'twitter'::text) FROM rows",
-    "snowflake_interval('1 day'::interval)",
-    "snowflake_interval('1 day'::interval, 'twitter'::text)",
     "snowflake_partitions('days'::regclass)",
     "snowflake_partitions('days'::regclass, 'twitter'::text)",
     "snowflake_horizon()",

@@ -331,13 +331,6 @@ impl Layout {
     pub const fn min_id(&self, tick: Tick) -> u64 {
         tick << self.timestamp.shift()
     }
-
-    /// The difference of two IDs that were issued this many milliseconds apart, in whole ticks: 0 for less than a tick.
-    /// `None` where the layout does not last that long.
-    pub const fn distance(&self, ms: u64) -> Option<u64> {
-        let ticks = ms / self.tick_ms as u64;
-        if ticks > self.timestamp.max() { None } else { Some(self.min_id(ticks)) }
-    }
 }
 
 impl fmt::Display for Layout {

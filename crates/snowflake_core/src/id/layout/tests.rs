@@ -291,18 +291,6 @@ s sequence     1 of 0 to 4095 in this tick"
 }
 
 #[test]
-fn a_length_of_time_is_a_distance_between_ids() {
-    let twitter = layout("twitter");
-    assert_eq!(twitter.distance(0), Some(0));
-    assert_eq!(twitter.distance(1), Some(1 << 22));
-    assert_eq!(twitter.distance(86_400_000), Some(86_400_000 << 22));
-    assert_eq!(twitter.distance((1 << 41) - 1), Some(((1 << 41) - 1) << 22));
-    assert_eq!(twitter.distance(1 << 41), None);
-    assert_eq!(twitter.distance(u64::MAX), None);
-    assert_eq!(Layout { tick_ms: 10, ..twitter }.distance(25), Some(2 << 22));
-}
-
-#[test]
 fn a_layout_may_reach_the_end_of_time_and_no_further() {
     let ending_at = |end| parse::layout_of(&[(FieldKind::Timestamp, 41)], 1, end - (1 << 41));
     assert_eq!(ending_at(END_OF_TIME).map(|layout| layout.end()), Ok(END_OF_TIME));
