@@ -24,17 +24,3 @@ CREATE FUNCTION snowflake_partitions(parent regclass, layout text DEFAULT NULL) 
     LANGUAGE c VOLATILE PARALLEL SAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_partitions_wrapper';
 COMMENT ON FUNCTION snowflake_partitions(regclass, text) IS
     'partitions of a table that is partitioned by range of its ID: when each begins and ends, its rows and its size; a default partition is last';
-
-CREATE TYPE snowflake_old_partition AS (
-    command text, partition text, since timestamptz, until timestamptz, rows bigint, bytes bigint);
-COMMENT ON TYPE snowflake_old_partition IS 'row of snowflake_drop_partitions(); columns other than command are as in snowflake_partition';
-COMMENT ON COLUMN snowflake_old_partition.command IS 'to be run, or with dry_run false, run';
-COMMENT ON COLUMN snowflake_old_partition.partition IS 'schema-qualified name, since the table may be gone';
-
-CREATE FUNCTION snowflake_drop_partitions(
-    parent regclass, before timestamptz, dry_run boolean DEFAULT true, layout text DEFAULT NULL)
-    RETURNS SETOF snowflake_old_partition
-    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10
-    AS 'MODULE_PATHNAME', 'snowflake_drop_partitions_wrapper';
-COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, boolean, text) IS
-    'commands for \gexec that detach and drop the partitions that end before a time, while readers and writers continue; with dry_run false, drops them at once';

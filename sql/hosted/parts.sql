@@ -13,14 +13,12 @@ SET search_path = pg_catalog, pg_temp;
 \ir decode.sql
 \ir time_ranges.sql
 \ir created_at.sql
-\ir partitions.sql
 \ir text.sql
 \ir position.sql
 \ir problem.sql
 \ir issue.sql
 \ir batches.sql
 \ir place.sql
-\ir extension_only.sql
 \ir status.sql
 \ir admin.sql
 \ir rights.sql

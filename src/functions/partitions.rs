@@ -1,6 +1,6 @@
 //! Partitions by time: ranges of IDs for a day, a month or another period.
 
-mod old;
+mod listed;
 mod parent;
 
 use super::layout::layout_or_default;
@@ -10,7 +10,7 @@ use super::time::{display_interval, timestamptz};
 use crate::postgres::clock;
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, quoted};
-use old::row;
+use listed::row;
 use parent::Parent;
 use pgrx::prelude::*;
 use snowflake_core::display_time;

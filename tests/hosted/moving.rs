@@ -17,10 +17,11 @@ const APPLICATION: &str = "CREATE TABLE orders (
     CREATE VIEW recent AS SELECT o.id, (ids.snowflake_decode(o.id)).worker_id AS worker FROM orders o
         WHERE ids.snowflake_within(o.id, now() - interval '1 day');
     CREATE TABLE events (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval()) PARTITION BY RANGE (id);
+    DO $$ BEGIN EXECUTE format('CREATE TABLE events_now PARTITION OF events FOR VALUES FROM (%s) TO (%s)',
+        ids.snowflake_min_id(now() - interval '1 day'), ids.snowflake_min_id(now() + interval '2 days')); END $$;
     CREATE FUNCTION newest() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM orders WHERE id < ids.snowflake_min_id('infinity'); END;
     CREATE TABLE outside (id bigint);
-    CREATE TRIGGER fill BEFORE INSERT ON outside FOR EACH ROW EXECUTE FUNCTION ids.snowflake_fill('id');
-    SELECT ids.snowflake_create_partitions('events', '1 day', 2)";
+    CREATE TRIGGER fill BEFORE INSERT ON outside FOR EACH ROW EXECUTE FUNCTION ids.snowflake_fill('id')";
 
 /// Rows by every way to an ID.
 const ROWS: &str = "INSERT INTO orders (n) SELECT generate_series(1, 500); INSERT INTO notes (order_id) SELECT id FROM orders ORDER BY id DESC LIMIT 10;

@@ -11,15 +11,13 @@ fn everybody_can_issue_and_decode_and_change_nothing() {
     client
         .batch_execute(
             "CREATE ROLE passer_by; CREATE SCHEMA own AUTHORIZATION passer_by; SET ROLE passer_by;
-             CREATE TABLE own.events (id bigint) PARTITION BY RANGE (id); CREATE TABLE own.orders (id bigint) PARTITION BY HASH (id);
+             CREATE TABLE own.events (id bigint); CREATE TABLE own.orders (id bigint) PARTITION BY HASH (id);
              CREATE TABLE own.orders_0 PARTITION OF own.orders FOR VALUES WITH (MODULUS 2, REMAINDER 0);
              CREATE TRIGGER fill BEFORE INSERT ON own.events FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id')",
         )
         .expect("a role with a table");
     for query in [
-        "SELECT count(*) FROM snowflake_create_partitions('own.events', '1 day', 1)",
         "INSERT INTO own.events VALUES (snowflake_nextval()) RETURNING id",
-        "SELECT count(*) FROM snowflake_drop_partitions('own.events', now())",
         "SELECT snowflake_nextval()",
         "SELECT snowflake_id()",
         "SELECT count(*) FROM snowflake_nextvals(10)",

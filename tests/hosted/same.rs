@@ -102,19 +102,25 @@ fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_se
     assert_listed(&more, FOR_DATABASES, what);
 }
 
-/// What the extension alone has: for its files and processes, and other servers.
+/// What the extension alone has: for its files, processes and partitions, readers, outsiders, and other servers.
 const FOR_SERVERS: &[&str] = &[
     "snowflake_accept_clock() void",
     "snowflake_accept_mark(boolean) timestamp with time zone",
     "snowflake_audit(text[]) SETOF snowflake_audit_finding",
     "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
     "snowflake_create_operator_class(name,text,text,name) void",
+    "snowflake_create_partitions(regclass,interval,integer,text) SETOF snowflake_partition",
+    "snowflake_decrypt(bigint,bytea) bigint",
+    "snowflake_encrypt(bigint,bytea) bigint",
     "snowflake_first_id(timestamp with time zone,boolean,text) bigint",
+    "snowflake_horizon() bigint",
     "snowflake_instant(timestamp without time zone) timestamp with time zone",
     "snowflake_issued_elsewhere(bigint) boolean",
     "snowflake_last_id(timestamp with time zone,boolean,text) bigint",
     "snowflake_lives() SETOF snowflake_life",
     "snowflake_midnight(date) timestamp without time zone",
+    "snowflake_partitions(regclass,text) SETOF snowflake_partition",
+    "snowflake_poll(anyelement,bigint,integer,name) SETOF anyelement",
     "snowflake_replace_time(regclass,name,interval,text) SETOF text",
     "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
     "snowflake_server() snowflake_server",

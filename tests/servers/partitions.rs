@@ -1,8 +1,8 @@
 //! Partitions by time: what `snowflake_create_partitions()` makes, what it refuses, and whom it disturbs.
 
 mod beside;
+mod listed;
 mod made;
-mod old;
 mod owner;
 mod refused;
 

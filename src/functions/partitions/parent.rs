@@ -75,11 +75,6 @@ impl Parent {
         self.partitions.iter().map(|partition| partition.ids.clone()).collect()
     }
 
-    /// Its schema-qualified name, as in commands.
-    pub fn qualified_name(&self) -> Vec<u8> {
-        qualified(&schema_name(self.schema), &self.name)
-    }
-
     /// Its name, for messages.
     pub fn display_name(&self) -> String {
         quoted(&characters(self.name.to_bytes()))

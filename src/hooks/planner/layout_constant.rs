@@ -23,13 +23,8 @@ use std::ffi::CStr;
 /// The functions with an optional layout as their last argument, but for `snowflake_explain`: without one, it says which life
 /// of this server issued the ID. By name, since an older script of the extension may
 /// lack some.
-const NAMES: [&CStr; 5] = [
-    c"snowflake_compose",
-    c"snowflake_decode",
-    c"snowflake_min_id",
-    c"snowflake_timestamp",
-    c"snowflake_within",
-];
+const NAMES: [&CStr; 5] =
+    [c"snowflake_compose", c"snowflake_decode", c"snowflake_min_id", c"snowflake_timestamp", c"snowflake_within"];
 
 /// Adds the layout to a call, if the function has an optional layout.
 #[pg_guard]

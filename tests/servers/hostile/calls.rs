@@ -66,8 +66,6 @@ pub const CALLS_OF_A_SUPERUSER: &[&str] = &[
     "snowflake_adopt.run_as('pg_monitor', 'SELECT 1::bigint')",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
-    "snowflake_drop_partitions('days'::regclass, '2026-01-01Z'::timestamptz, true)",
-    "snowflake_drop_partitions('days'::regclass, '2026-01-01Z'::timestamptz, false, 'twitter'::text)",
     "snowflake_audit(ARRAY['host=/nowhere']::text[])",
     "snowflake_check_fleet(ARRAY['host=/nowhere']::text[])",
     "snowflake_advance(1::bigint, false)",

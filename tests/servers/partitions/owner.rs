@@ -161,20 +161,16 @@ fn only_who_may_read_a_table_or_scan_all_can_hold_a_lock_on_it_by_looking_at_its
              CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id); GRANT SELECT ON orders TO reader",
         )
         .expect("roles");
-    let calls = ["snowflake_partitions('orders')", "snowflake_drop_partitions('orders', '2024-01-01Z')"];
+    let call = "SELECT snowflake_partitions('orders')";
     let mut locker = cluster.connect();
     locker.batch_execute("BEGIN; LOCK TABLE orders").expect("a lock");
     client.batch_execute("SET ROLE stranger; SET lock_timeout = '30s'").expect("a role");
-    for call in calls {
-        let refusal = error(&mut client, &format!("SELECT {call}"));
-        assert_eq!((refusal.code().code(), refusal.message()), ("42501", "permission denied for table orders"));
-    }
+    let refusal = error(&mut client, call);
+    assert_eq!((refusal.code().code(), refusal.message()), ("42501", "permission denied for table orders"));
     locker.batch_execute("COMMIT").expect("the end of the lock");
     for role in ["reader", "monitor"] {
         client.batch_execute(&format!("SET ROLE {role}")).expect("a role");
-        for call in calls {
-            client.batch_execute(&format!("SELECT {call}")).unwrap_or_else(|error| panic!("{role}: {error:?}"));
-        }
+        client.batch_execute(call).unwrap_or_else(|error| panic!("{role}: {error:?}"));
     }
     let missing = error(&mut client, "SELECT snowflake_partitions(1::oid)");
     assert_eq!((missing.code().code(), missing.message()), ("42P01", "relation with OID 1 does not exist"));

@@ -1,9 +1,11 @@
-//! What `snowflake_partitions()` shows, and what `snowflake_drop_partitions()` drops.
+//! What `snowflake_partitions()` shows, and what is dropped by the query in docs/partitions.md.
 
 use super::{rows, server};
+use std::fs;
+use std::io::Write;
 use std::thread;
 use testbed::postgres::Client;
-use testbed::{Cluster, error, test, value};
+use testbed::{Cluster, error, project, test, value};
 
 const LIST: &str = "SELECT partition, since, until, rows, bytes > 0 FROM snowflake_partitions";
 
@@ -81,30 +83,49 @@ fn partitions_are_listed_with_their_times_their_rows_and_a_default_at_the_end() 
     assert_eq!(discord, ["2028-04-22 22:17:05.343+00"]);
 }
 
-/// As psql's \gexec does.
-fn execute(client: &mut Client, plan: &str) -> usize {
-    let commands = rows(client, plan);
-    for command in &commands {
-        client.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
-    }
-    commands.len()
+/// The query in the document that drops old partitions, for the table of these tests and another time.
+fn drop_before(time: &str) -> String {
+    let document = fs::read_to_string(project().join("docs/partitions.md")).expect("a document");
+    let block = document.split("```sql\n").find(|block| block.contains("DETACH PARTITION")).expect("a query");
+    let query = block.split("```").next().expect("a query");
+    let replace = |text: &str, from: &str, to: &str| {
+        assert!(text.contains(from), "{text}");
+        text.replace(from, to)
+    };
+    let query = replace(query, "now() - interval '90 days'", &format!("timestamptz '{time}'"));
+    replace(&query, "'measurements'", "'\"My Schema\".\"Days\"'")
+}
+
+/// As a DBA types it.
+fn run(cluster: &Cluster, script: &str) -> (bool, String) {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(script.as_bytes()).expect("a file");
+    let output = cluster.psql().arg("--file").arg(file.path()).output().expect("psql");
+    (output.status.success(), String::from_utf8(output.stderr).expect("text"))
+}
+
+fn partitions(client: &mut Client) -> String {
+    rows(client, "SELECT partition FROM snowflake_partitions('\"My Schema\".\"Days\"')")
+        .join(" ")
+        .replace("\"My Schema\".", "")
+        .replace("\"Day ", "")
+        .replace('"', "")
 }
 
 #[test]
-fn the_plan_detaches_and_drops_what_is_older_than_a_time_while_a_reader_continues() {
+fn the_query_detaches_and_drops_what_is_older_than_a_time_while_a_reader_continues() {
     let (cluster, mut client) = server_with_days();
-    let plan = "SELECT command FROM snowflake_drop_partitions('\"My Schema\".\"Days\"', '2024-02-27 12:00Z')";
+    let at_noon = drop_before("2024-02-27 12:00Z");
     let detach = |day: i32| {
         format!("ALTER TABLE \"My Schema\".\"Days\" DETACH PARTITION \"My Schema\".\"Day {day}\" CONCURRENTLY")
     };
     let drop = |day: i32| format!("DROP TABLE \"My Schema\".\"Day {day}\"");
-    assert_eq!(rows(&mut client, plan), [detach(25), drop(25), detach(26), drop(26)], "not that of noon");
-    let shown = "SELECT partition, rows FROM snowflake_drop_partitions('\"My Schema\".\"Days\"', '2024-02-27Z')";
-    let [one, other] = ["\"My Schema\".\"Day 25\"|0", "\"My Schema\".\"Day 26\"|100"];
-    assert_eq!(rows(&mut client, shown), [one, one, other, other]);
-    let psql = cluster.psql().args(["--command", plan, "--command", "\\q"]).output().expect("psql");
-    assert!(psql.status.success());
-    assert_eq!(rows(&mut client, &format!("{LIST}('\"My Schema\".\"Days\"')")).len(), 5, "a plan changes nothing");
+    let plan = at_noon.replace("\\set ON_ERROR_STOP on", "").replace("\\gexec", "ORDER BY until");
+    assert_eq!(
+        rows(&mut client, &plan),
+        [25, 26].map(|day| format!("{}|{}", detach(day), drop(day))),
+        "not that of noon"
+    );
 
     // A transaction that has read the table would block, and be blocked by, DROP TABLE alone.
     let reader = thread::spawn({
@@ -115,75 +136,51 @@ fn the_plan_detaches_and_drops_what_is_older_than_a_time_while_a_reader_continue
             }
         }
     });
-    assert_eq!(execute(&mut client, plan), 4);
+    assert_eq!(run(&cluster, &at_noon), (true, String::new()));
     reader.join().expect("a reader");
-    let left = rows(&mut client, "SELECT partition FROM snowflake_partitions('\"My Schema\".\"Days\"')");
-    assert_eq!(left, ["\"My Schema\".\"Day 27\"", "\"My Schema\".\"Day 28\"", "\"My Schema\".\"Day 29\""]);
-    assert_eq!(execute(&mut client, plan), 0, "nothing is left to do");
+    assert_eq!(partitions(&mut client), "27 28 29");
+    let tables = "SELECT count(*) FROM pg_class WHERE relname LIKE 'Day %' AND relkind = 'r'";
+    assert_eq!(value(&mut client, tables), "3");
+    assert_eq!(run(&cluster, &at_noon), (true, String::new()), "nothing is left to do");
+    assert_eq!(partitions(&mut client), "27 28 29");
 }
 
 #[test]
-fn a_detach_that_was_interrupted_is_finished_and_a_default_partition_is_reckoned_with() {
+fn a_partition_that_could_not_be_detached_is_not_dropped_and_the_query_finishes_it_later() {
     let (cluster, mut client) = server_with_days();
-    let plan = "SELECT command FROM snowflake_drop_partitions('\"My Schema\".\"Days\"', '2024-02-26Z')";
+    let query = drop_before("2024-02-27Z");
     let mut reader = cluster.connect();
     reader.batch_execute("BEGIN; SELECT count(*) FROM \"My Schema\".\"Days\"").expect("a transaction");
-    client.batch_execute("SET lock_timeout = '100ms'").expect("a setting");
-    let commands = rows(&mut client, plan);
-    assert_eq!(error(&mut client, &commands[0]).code().code(), "55P03", "it waits for the reader");
+    let (is_done, said) = run(&cluster, &format!("SET lock_timeout = '100ms';\n{query}"));
+    assert!(!is_done && said.contains("lock timeout"), "{said}");
+    let tables = "SELECT count(*) FROM pg_class WHERE relname LIKE 'Day %' AND relkind = 'r'";
+    assert_eq!(value(&mut client, tables), "5");
     reader.batch_execute("COMMIT").expect("the end of the reader");
-    let again = rows(&mut client, plan);
-    assert!(again[0].ends_with("DETACH PARTITION \"My Schema\".\"Day 25\" FINALIZE"), "{again:?}");
-    assert_eq!(execute(&mut client, plan), 2);
-    client
-        .batch_execute("CREATE TABLE \"My Schema\".others PARTITION OF \"My Schema\".\"Days\" DEFAULT")
-        .expect("a default partition");
-    let plan = plan.replace("02-26Z", "02-27Z");
-    assert!(rows(&mut client, &plan)[0].ends_with("DETACH PARTITION \"My Schema\".\"Day 26\""));
-    assert_eq!(execute(&mut client, &plan), 2);
+    assert_eq!(run(&cluster, &query), (true, String::new()));
+    assert_eq!(partitions(&mut client), "27 28 29");
 }
 
 #[test]
-fn without_a_dry_run_partitions_are_dropped_at_once_and_come_back_with_a_rollback() {
-    let (_cluster, mut client) = server_with_days();
-    client.batch_execute("BEGIN").expect("a transaction");
-    let drop =
-        "SELECT command FROM snowflake_drop_partitions('\"My Schema\".\"Days\"', '2024-02-27Z', dry_run => false)";
-    assert_eq!(rows(&mut client, drop), ["DROP TABLE \"My Schema\".\"Day 25\"", "DROP TABLE \"My Schema\".\"Day 26\""]);
-    assert_eq!(value(&mut client, "SELECT count(*) FROM \"My Schema\".\"Days\""), "0");
-    client.batch_execute("ROLLBACK").expect("the end");
-    assert_eq!(value(&mut client, "SELECT count(*) FROM \"My Schema\".\"Days\""), "100");
-    assert_eq!(rows(&mut client, drop).len(), 2);
-    assert_eq!(rows(&mut client, drop).len(), 0);
-    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_partitions('\"My Schema\".\"Days\"')"), "3");
+fn a_default_partition_is_never_dropped_and_stops_the_query_until_it_may_lock() {
+    let (cluster, mut client) = server_with_days();
+    let others = "CREATE TABLE \"My Schema\".others PARTITION OF \"My Schema\".\"Days\" DEFAULT";
+    client.batch_execute(others).expect("a default partition");
+    let query = drop_before("2024-02-27Z");
+    let (is_done, said) = run(&cluster, &query);
+    assert!(!is_done && said.contains("when a default partition exists"), "{said}");
+    assert_eq!(partitions(&mut client), "25 26 27 28 29 others");
+    assert_eq!(run(&cluster, &query.replace("'CONCURRENTLY'", "''")), (true, String::new()));
+    assert_eq!(partitions(&mut client), "27 28 29 others");
 }
 
 #[test]
-fn nothing_is_dropped_for_a_time_to_come_or_for_a_role_that_does_not_own_the_table() {
+fn only_a_partitioned_table_has_partitions_to_list() {
     let (_cluster, mut client) = server_with_days();
-    let drop = |before: &str| format!("SELECT snowflake_drop_partitions('\"My Schema\".\"Days\"', {before}, false)");
-    for before in ["'infinity'", "now() + interval '1 hour'"] {
-        let refused = error(&mut client, &drop(before));
-        assert_eq!((refused.code().code(), refused.message()), ("22023", "before must not be in the future"));
-        assert!(refused.detail().is_some_and(|detail| detail.starts_with("The clock shows 2024-02-28T12:")));
-    }
-    for before in ["'-infinity'", "'1999-01-01'", "NULL"] {
-        assert_eq!(rows(&mut client, &drop(before)).len(), 0, "{before}");
-    }
-    let unsorted = "SELECT snowflake_drop_partitions('\"My Schema\".\"Days\"', now(), false, 'w10 t41')";
-    assert_eq!(error(&mut client, unsorted).message(), "IDs of this layout do not sort by time");
-    client
-        .batch_execute(
-            "CREATE ROLE app; GRANT ALL ON SCHEMA \"My Schema\" TO app;
-             GRANT SELECT ON \"My Schema\".\"Days\" TO app; SET ROLE app",
-        )
-        .expect("a role");
-    assert_eq!(error(&mut client, &drop("'2024-02-27Z'")).code().code(), "42501");
-    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_partitions('\"My Schema\".\"Days\"')"), "5");
-    client.batch_execute("RESET ROLE; CREATE TABLE plain (id bigint)").expect("a table");
-    for call in ["snowflake_partitions('plain')", "snowflake_drop_partitions('plain', now())"] {
-        assert_eq!(error(&mut client, &format!("SELECT {call}")).message(), "\"plain\" is not a partitioned table");
-    }
+    client.batch_execute("CREATE TABLE plain (id bigint)").expect("a table");
+    let refused = error(&mut client, "SELECT snowflake_partitions('plain')");
+    assert_eq!(refused.message(), "\"plain\" is not a partitioned table");
+    let unsorted = error(&mut client, "SELECT snowflake_partitions('\"My Schema\".\"Days\"', 'w10 t41')");
+    assert_eq!(unsorted.message(), "IDs of this layout do not sort by time");
 }
 
 #[test]
