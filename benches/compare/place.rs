@@ -25,7 +25,7 @@ const ROUTING: Question = Question {
 };
 const HASH: Question = Question { case: "CPU time of one hash", reference: "hashint8extended(i, 0)", ..ROUTING };
 const FINDING: Question =
-    Question { case: "CPU time of one ID of snowflake_nextval_for_hash(n, 0)", reference: FLAT, ..ROUTING };
+    Question { case: "CPU time of one ID of snowflake_nextval_for_shard(n, 0)", reference: FLAT, ..ROUTING };
 const SPENT: Question = Question { case: "Positions that one of these IDs spends", unit: "positions", ..FINDING };
 const RATE: Question = Question {
     case: "These IDs of all clients a second",
@@ -102,7 +102,7 @@ fn find(servers: &Servers, effort: Effort, report: &mut Report, name: &'static s
     let mut backend = Backend::of_setting(servers, setting);
     let mut statements = vec![backend.client.prepare(&calls("i", CALLS)).expect("a statement")];
     for modulus in MODULI {
-        let expression = format!("snowflake_nextval_for_hash({modulus}, 0)");
+        let expression = format!("snowflake_nextval_for_shard({modulus}, 0)");
         statements.push(backend.client.prepare(&calls(&expression, CALLS)).expect("a statement"));
     }
     let times = effort.pick(80, 20);
@@ -123,7 +123,7 @@ fn spend(servers: &Servers, effort: Effort, report: &mut Report, name: &'static 
             &format!(
                 "SELECT sum(highest - lowest)::float8 / sum(others)
                  FROM (SELECT count(*) - 1 AS others, min(sequence) AS lowest, max(sequence) AS highest
-                       FROM (SELECT snowflake_nextval_for_hash({modulus}, 0) AS id FROM generate_series(1, {count})) ids,
+                       FROM (SELECT snowflake_nextval_for_shard({modulus}, 0) AS id FROM generate_series(1, {count})) ids,
                             snowflake_decode(id)
                        GROUP BY issued_at) ticks"
             ),
@@ -143,7 +143,7 @@ fn saturate(servers: &Servers, effort: Effort, report: &mut Report) {
         cases.extend(effort.pick(MODULI.to_vec(), vec![8]).into_iter().map(|modulus| (name, setting, count, modulus)));
     }
     let rates = rounds(effort.pick(3, 1), &mut cases, |&mut (_, setting, count, modulus)| {
-        let statement = calls(&format!("snowflake_nextval_for_hash({modulus}, 0)"), 1000);
+        let statement = calls(&format!("snowflake_nextval_for_shard({modulus}, 0)"), 1000);
         let cluster = servers.cluster(setting);
         Clients { cluster, count, statement: &statement, until: Until::Seconds(1) }.rate() * 1000.0
     });

@@ -64,16 +64,16 @@ COMMENT ON FUNCTION snowflake_nextval_for(regclass, bigint) IS
     'next ID that falls where the row with another ID of the table is, in the same hash partition, or the same shard of Citus';
 
 CREATE FUNCTION snowflake_nextval_in_copy(internal, integer, integer) RETURNS bigint
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_hash_in_copy_wrapper';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_shard_in_copy_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, integer, integer) IS
-    'not to be called: snowflake_nextval_for_hash(modulus, remainder) as COPY calls it';
-CREATE FUNCTION snowflake_nextval_for_hash(modulus integer, remainder integer) RETURNS bigint
+    'not to be called: snowflake_nextval_for_shard(shards, shard) as COPY calls it';
+CREATE FUNCTION snowflake_nextval_for_shard(shards integer, shard integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
-    AS 'MODULE_PATHNAME', 'snowflake_nextval_for_hash_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_for_hash(integer, integer) IS
-    'next ID that falls into a hash partition with this modulus and this remainder, or into a shard of PgDog';
+    AS 'MODULE_PATHNAME', 'snowflake_nextval_for_shard_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_for_shard(integer, integer) IS
+    'next ID that falls into one of so many shards: the hash partition with this modulus and this remainder, or the shard of PgDog; from 0 on';
 
-CREATE FUNCTION snowflake_shard_of(id bigint, modulus integer) RETURNS integer
+CREATE FUNCTION snowflake_shard_of(id bigint, shards integer) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_shard_of_wrapper';
 COMMENT ON FUNCTION snowflake_shard_of(bigint, integer) IS
-    'remainder of the hash partition into which an ID falls, or its shard of PgDog';
+    'into which of so many shards an ID falls, from 0 on: the remainder of its hash partition, or its shard of PgDog';

@@ -1,22 +1,22 @@
 -- Where the row of an ID is, and IDs for a given place.
 
-CREATE OR REPLACE FUNCTION ids.snowflake_must_be_modulus(modulus integer) RETURNS integer
+CREATE OR REPLACE FUNCTION ids.snowflake_must_be_shards(shards integer) RETURNS integer
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF modulus < 1 THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'modulus must be greater than 0', DETAIL = format('The modulus is %s.', modulus);
+    IF shards < 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'shards must be greater than 0', DETAIL = format('The value is %s.', shards);
     END IF;
-    RETURN modulus;
+    RETURN shards;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_must_be_modulus(integer) IS 'not to be called: the error for a modulus below 1';
+COMMENT ON FUNCTION ids.snowflake_must_be_shards(integer) IS 'not to be called: the error for fewer shards than one';
 
 -- The seed of PostgreSQL's hash partitions, and 2^64 plus what it adds to the hash of a key of one column. All of it is strict, so the
 -- planner inlines it.
-CREATE OR REPLACE FUNCTION ids.snowflake_shard_of(id bigint, modulus integer) RETURNS integer
+CREATE OR REPLACE FUNCTION ids.snowflake_shard_of(id bigint, shards integer) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN ((hashint8extended(id, 8816678312871386365) + 23752253665144318179) % 18446744073709551616 % ids.snowflake_must_be_modulus(modulus))::integer;
-COMMENT ON FUNCTION ids.snowflake_shard_of(bigint, integer) IS 'remainder of the hash partition into which an ID falls, or its shard of PgDog';
+    RETURN ((hashint8extended(id, 8816678312871386365) + 23752253665144318179) % 18446744073709551616 % ids.snowflake_must_be_shards(shards))::integer;
+COMMENT ON FUNCTION ids.snowflake_shard_of(bigint, integer) IS 'into which of so many shards an ID falls, from 0 on: the remainder of its hash partition, or its shard of PgDog';
 
 -- Takes as many positions at a time as make it likely that one fits, since the lock costs more than a position. With a tag, one is enough.
 -- A loop, since PostgreSQL would plan a query for each call.
@@ -66,17 +66,17 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_take_placed(integer, integer) IS 'not to be called: takes an ID with this remainder of the hash';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for_hash(modulus integer, remainder integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for_shard(shards integer, shard integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF remainder NOT BETWEEN 0 AND ids.snowflake_must_be_modulus(modulus) - 1 THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('remainder must be between 0 and %s', modulus - 1),
-            DETAIL = format('The remainder is %s.', remainder);
+    IF shard NOT BETWEEN 0 AND ids.snowflake_must_be_shards(shards) - 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('shard must be between 0 and %s', shards - 1),
+            DETAIL = format('The value is %s.', shard);
     END IF;
-    RETURN ids.snowflake_take_placed(modulus, remainder);
+    RETURN ids.snowflake_take_placed(shards, shard);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_nextval_for_hash(integer, integer) IS 'next ID that falls into a hash partition with this modulus and this remainder, or into a shard of PgDog';
+COMMENT ON FUNCTION ids.snowflake_nextval_for_shard(integer, integer) IS 'next ID that falls into one of so many shards: the hash partition with this modulus and this remainder, or the shard of PgDog; from 0 on';
 
 -- Modulus and remainder of a hash partition. Of a table that is partitioned, the greatest modulus, of which each other one is a factor, and
 -- NULL.

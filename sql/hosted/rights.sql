@@ -7,7 +7,7 @@ DECLARE
     -- mutant: hosted-guard
     for_everybody CONSTANT name[] := '{
         snowflake_nextval, snowflake_id, snowflake_nextval_tagged, snowflake_nextvals, snowflake_nextblock, snowflake_lastval, snowflake_take, snowflake_fill,
-        snowflake_shard_of, snowflake_nextval_for, snowflake_nextval_for_hash, snowflake_must_be_modulus, snowflake_take_placed, snowflake_place_of,
+        snowflake_shard_of, snowflake_nextval_for, snowflake_nextval_for_shard, snowflake_must_be_shards, snowflake_take_placed, snowflake_place_of,
         snowflake_timestamp, snowflake_decode, snowflake_decode_all, snowflake_explain, snowflake_compose, snowflake_min_id, snowflake_within,
         snowflake_to_text, snowflake_from_text, snowflake_to_uuid, snowflake_from_uuid,
         snowflake_time_expression, snowflake_key_of, snowflake_add_time,

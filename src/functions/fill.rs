@@ -69,7 +69,7 @@ extern "C" fn pg_finfo_snowflake_fill() -> &'static pg_sys::Pg_finfo_record {
 fn source(data: &pg_sys::TriggerData, column: c_int, function: &pg_sys::FmgrInfo) -> Source {
     let places: [(&CStr, &[Oid]); 2] = [
         (c"snowflake_nextval_for", &[pg_sys::REGCLASSOID]),
-        (c"snowflake_nextval_for_hash", &[pg_sys::INT4OID, pg_sys::INT4OID]),
+        (c"snowflake_nextval_for_shard", &[pg_sys::INT4OID, pg_sys::INT4OID]),
     ];
     let chooses_place =
         |called| places.iter().any(|(name, types)| sibling_function(function.fn_oid, name, types) == called);

@@ -77,40 +77,40 @@ fn snowflake_nextval_near(table: pg_sys::Oid, near: i64) -> i64 {
     }
 }
 
-/// The next ID with this remainder of the hash by which PostgreSQL partitions, and PgDog distributes.
+/// The next ID of one of so many shards, by the hash by which PostgreSQL partitions, and PgDog distributes.
 #[pg_extern(sql = false)]
-fn snowflake_nextval_for_hash(modulus: i32, remainder: i32) -> i64 {
-    let modulus = positive(modulus);
-    match u64::try_from(remainder) {
-        Ok(remainder) if remainder < modulus => in_remainder(Hasher::Postgres, modulus, remainder, None),
+fn snowflake_nextval_for_shard(shards: i32, shard: i32) -> i64 {
+    let shards = positive(shards);
+    match u64::try_from(shard) {
+        Ok(shard) if shard < shards => in_remainder(Hasher::Postgres, shards, shard, None),
         _ => raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("remainder must be between 0 and {}", modulus - 1),
+                format!("shard must be between 0 and {}", shards - 1),
             )
-            .set_detail(format!("The remainder is {remainder}.")),
+            .set_detail(format!("The value is {shard}.")),
         ),
     }
 }
 
 /// As COPY calls it.
 #[pg_extern(sql = false)]
-fn snowflake_nextval_for_hash_in_copy(_not_from_sql: Internal, modulus: i32, remainder: i32) -> i64 {
-    snowflake_nextval_for_hash(modulus, remainder)
+fn snowflake_nextval_for_shard_in_copy(_not_from_sql: Internal, shards: i32, shard: i32) -> i64 {
+    snowflake_nextval_for_shard(shards, shard)
 }
 
-/// The remainder of the hash by which PostgreSQL partitions, and PgDog distributes.
+/// Into which of so many shards an ID falls, by the hash by which PostgreSQL partitions, and PgDog distributes.
 #[pg_extern(sql = false)]
-fn snowflake_shard_of(id: i64, modulus: i32) -> i32 {
-    let modulus = positive(modulus);
-    i32::try_from(Hasher::Postgres.hash(id) % modulus).expect("less than the modulus")
+fn snowflake_shard_of(id: i64, shards: i32) -> i32 {
+    let shards = positive(shards);
+    i32::try_from(Hasher::Postgres.hash(id) % shards).expect("less than the number of shards")
 }
 
-fn positive(modulus: i32) -> u64 {
-    u64::try_from(modulus).ok().filter(|&modulus| modulus > 0).unwrap_or_else(|| {
+fn positive(shards: i32) -> u64 {
+    u64::try_from(shards).ok().filter(|&shards| shards > 0).unwrap_or_else(|| {
         raise(
-            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "modulus must be greater than 0")
-                .set_detail(format!("The modulus is {modulus}.")),
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "shards must be greater than 0")
+                .set_detail(format!("The value is {shards}.")),
         )
     })
 }

@@ -170,7 +170,7 @@ fn the_trigger_uses_a_default_that_chooses_the_place_of_an_id_and_no_other() {
     let mut client = cluster.connect();
     client
         .batch_execute(
-            "CREATE TABLE placed (id bigint DEFAULT snowflake_nextval_for_hash(2, current_setting('shop.shard')::int));
+            "CREATE TABLE placed (id bigint DEFAULT snowflake_nextval_for_shard(2, current_setting('shop.shard')::int));
              CREATE TRIGGER fill BEFORE INSERT ON placed FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
              CREATE TABLE plain (id bigserial);
              CREATE TRIGGER fill BEFORE INSERT ON plain FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
@@ -207,7 +207,7 @@ fn a_layout_that_is_set_while_a_call_waits_is_the_layout_of_its_ids() {
         "SELECT snowflake_nextval()",
         "SELECT snowflake_nextvals(1000)",
         "SELECT generate_series(first, last) FROM snowflake_nextblock(30)",
-        "SELECT snowflake_nextval_for_hash(512, 3)",
+        "SELECT snowflake_nextval_for_shard(512, 3)",
     ] {
         let cluster = server(5);
         let mut owner = cluster.connect();

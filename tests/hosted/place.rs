@@ -31,9 +31,9 @@ fn ids_for_a_partition_fall_into_it_ascend_and_none_comes_twice() {
                 client.batch_execute("INSERT INTO t_5 (n) SELECT generate_series(1, 200)").expect("rows");
                 client.batch_execute("COPY t_5 (n) FROM PROGRAM 'seq 100'").expect("rows");
                 client.batch_execute("INSERT INTO others SELECT FROM generate_series(1, 100)").expect("rows");
-                client.batch_execute("INSERT INTO t_5 VALUES (snowflake_nextval_for_hash(8, 5))").expect("a row");
+                client.batch_execute("INSERT INTO t_5 VALUES (snowflake_nextval_for_shard(8, 5))").expect("a row");
             }
-            let inserted = "INSERT INTO t SELECT id FROM (SELECT snowflake_nextval_for_hash(8, n % 8) AS id, n FROM generate_series(1, 500) n) made
+            let inserted = "INSERT INTO t SELECT id FROM (SELECT snowflake_nextval_for_shard(8, n % 8) AS id, n FROM generate_series(1, 500) n) made
                 RETURNING id";
             let ids: Vec<i64> = client.query(inserted, &[]).expect("rows").iter().map(|row| row.get(0)).collect();
             assert!(ids.is_sorted(), "{ids:?}");
@@ -57,10 +57,10 @@ fn with_a_tag_in_the_layout_no_number_is_skipped_for_a_place() {
     client.batch_execute("SELECT snowflake_set_layout('t41 w5 s9 h8'), snowflake_set_worker_id(7)").expect("a layout");
     partitioned(&mut client);
     let fitting =
-        "WITH ids AS MATERIALIZED (SELECT snowflake_nextval_for_hash(8, 3) AS id FROM generate_series(1, 100))
+        "WITH ids AS MATERIALIZED (SELECT snowflake_nextval_for_shard(8, 3) AS id FROM generate_series(1, 100))
         SELECT bool_and(snowflake_shard_of(id, 8) = 3) FROM ids";
     assert_eq!(value(&mut client, fitting), "t");
-    let position = "SELECT ((id >> 22) << 9) | ((id >> 8) & 511) FROM (SELECT snowflake_nextval_for_hash(8, 3) AS id OFFSET 0) made";
+    let position = "SELECT ((id >> 22) << 9) | ((id >> 8) & 511) FROM (SELECT snowflake_nextval_for_shard(8, 3) AS id OFFSET 0) made";
     // Unless the clock has gone on to another tick.
     let adjacent = (0..200).any(|_| {
         let [first, second] = [(); 2].map(|()| value(&mut client, position).parse::<i64>().expect("a number"));
@@ -75,7 +75,7 @@ fn with_a_tag_in_the_layout_no_number_is_skipped_for_a_place() {
 fn a_call_for_a_place_into_which_no_id_falls_is_refused_in_the_end() {
     let cluster = server(7);
     let mut client = cluster.connect();
-    let refused = refusal(&mut client, "SELECT snowflake_nextval_for_hash(2147483647, 13)");
+    let refused = refusal(&mut client, "SELECT snowflake_nextval_for_shard(2147483647, 13)");
     assert_eq!(refused, ("55000".to_owned(), "none of the next IDs falls into this place".to_owned()));
     client
         .batch_execute(

@@ -24,7 +24,7 @@ fn everybody_can_issue_and_decode_and_change_nothing() {
         "SELECT snowflake_nextblock(10)",
         "INSERT INTO own.orders_0 VALUES (snowflake_nextval_for('own.orders_0')) RETURNING snowflake_shard_of(id, 2)",
         "SELECT snowflake_nextval_for('own.orders', 1)",
-        "SELECT snowflake_nextval_for_hash(8, 3)",
+        "SELECT snowflake_nextval_for_shard(8, 3)",
         "SELECT snowflake_lastval()",
         "SELECT snowflake_explain(snowflake_lastval())",
         "SELECT state FROM snowflake_status",

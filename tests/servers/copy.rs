@@ -15,7 +15,7 @@ fn copy_costs_no_more_wal_than_with_a_sequence() {
         .batch_execute(
             "CREATE EXTENSION snowflake_pg;
              CREATE TABLE tagged (id bigint PRIMARY KEY DEFAULT snowflake_nextval_tagged(3), n integer);
-             CREATE TABLE hashed (id bigint PRIMARY KEY DEFAULT snowflake_nextval_for_hash(8, 5), n integer);
+             CREATE TABLE hashed (id bigint PRIMARY KEY DEFAULT snowflake_nextval_for_shard(8, 5), n integer);
              CREATE TABLE parted (id bigint PRIMARY KEY, n integer) PARTITION BY HASH (id);
              CREATE TABLE part PARTITION OF parted FOR VALUES WITH (MODULUS 8, REMAINDER 5);
              ALTER TABLE part ALTER id SET DEFAULT snowflake_nextval_for('part');

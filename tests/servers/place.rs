@@ -103,7 +103,7 @@ fn ids_for_a_partition_fall_into_it_as_a_default_in_copy_and_from_several_sessio
             client.batch_execute("INSERT INTO t_5 (n) SELECT generate_series(1, 5000)").expect("rows");
             client.batch_execute("COPY t_5 (n) FROM PROGRAM 'seq 1000'").expect("rows");
             for _ in 0..100 {
-                client.batch_execute("INSERT INTO t_5 VALUES (snowflake_nextval_for_hash(8, 5))").expect("a row");
+                client.batch_execute("INSERT INTO t_5 VALUES (snowflake_nextval_for_shard(8, 5))").expect("a row");
             }
         })
     });
@@ -301,10 +301,10 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
         ("snowflake_nextval_for('span', 1)", "42809", "which IDs fall into public.span is not known"),
         ("snowflake_nextval_for('year_1')", "42809", "which IDs fall into public.year_1 is not known"),
         ("snowflake_nextval_for(0)", "42809", "which IDs fall into 0 is not known"),
-        ("snowflake_nextval_for_hash(0, 0)", "22023", "modulus must be greater than 0"),
-        ("snowflake_nextval_for_hash(8, 8)", "22023", "remainder must be between 0 and 7"),
-        ("snowflake_nextval_for_hash(2000000000, 13)", "55000", "none of the next IDs falls into this place"),
-        ("snowflake_shard_of(1, -1)", "22023", "modulus must be greater than 0"),
+        ("snowflake_nextval_for_shard(0, 0)", "22023", "shards must be greater than 0"),
+        ("snowflake_nextval_for_shard(8, 8)", "22023", "shard must be between 0 and 7"),
+        ("snowflake_nextval_for_shard(2000000000, 13)", "55000", "none of the next IDs falls into this place"),
+        ("snowflake_shard_of(1, -1)", "22023", "shards must be greater than 0"),
         (
             "snowflake_create_operator_class('c', 'flat', 'worker')",
             "42501",
@@ -328,7 +328,7 @@ fn a_call_that_looks_for_a_place_can_be_ended_amid_a_tick() {
     let pid = value(&mut session, "SELECT pg_backend_pid()");
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            session.batch_execute("SELECT snowflake_nextval_for_hash(2147483647, 13)").expect_err("an end")
+            session.batch_execute("SELECT snowflake_nextval_for_shard(2147483647, 13)").expect_err("an end")
         });
         let looks = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND query LIKE '%2147483647%'");
         while value(&mut client, &looks) == "0" {}

@@ -197,7 +197,7 @@ fn ids_with_tags_are_unique_over_crashes_and_layouts_with_and_without_a_tag() {
 #[test]
 fn a_reader_by_id_misses_no_row_whatever_the_tags_are_and_gets_the_last_one_soon() {
     const TAGGED: &str = "snowflake_nextval_tagged((random() * 255)::integer)";
-    const PLACED: &str = "snowflake_nextval_for_hash(8, (random() * 7)::integer)";
+    const PLACED: &str = "snowflake_nextval_for_shard(8, (random() * 7)::integer)";
     let kinds = LAYOUTS.map(|layout| [(layout, TAGGED), (layout, PLACED)]);
     for (layout, issue) in kinds.into_iter().flatten().chain([("flat", PLACED)]) {
         let (cluster, mut client) = server(layout);

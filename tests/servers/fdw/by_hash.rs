@@ -36,7 +36,7 @@ impl ByHash {
             .connect()
             .batch_execute(&format!(
                 "CREATE EXTENSION snowflake_pg;
-                 CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake_nextval_for_hash({modulus}, {remainder}), n integer,
+                 CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake_nextval_for_shard({modulus}, {remainder}), n integer,
                      CONSTRAINT here CHECK (snowflake_shard_of(id, {modulus}) = {remainder}))"
             ))
             .expect("a table");

@@ -77,7 +77,7 @@ fn a_key_can_be_a_snowflake_or_a_domain_and_what_is_generated_from_it_has_the_ne
 #[test]
 fn a_default_that_chooses_the_place_of_an_id_is_used_for_a_null_key() {
     let (_cluster, mut client) = server();
-    let by_hash = "ids.snowflake_nextval_for_hash(2, current_setting('shop.shard')::int)";
+    let by_hash = "ids.snowflake_nextval_for_shard(2, current_setting('shop.shard')::int)";
     client
         .batch_execute(&format!(
             "CREATE DOMAIN order_id AS bigint CHECK (VALUE > 1000);
@@ -112,10 +112,10 @@ fn a_default_that_chooses_the_place_of_an_id_is_used_for_a_null_key() {
 
     client.batch_execute("CREATE ROLE app; GRANT INSERT ON public.placed TO app; SET ROLE app").expect("a role");
     client.batch_execute("INSERT INTO public.placed VALUES ('d', NULL, NULL, NULL)").expect("a row");
-    let revoke = "RESET ROLE; REVOKE EXECUTE ON FUNCTION ids.snowflake_nextval_for_hash FROM PUBLIC; SET ROLE app";
+    let revoke = "RESET ROLE; REVOKE EXECUTE ON FUNCTION ids.snowflake_nextval_for_shard FROM PUBLIC; SET ROLE app";
     client.batch_execute(revoke).expect("a superuser");
     let refused = error(&mut client, "INSERT INTO public.placed VALUES ('e', NULL, NULL, NULL)");
-    assert_eq!(refused.message(), "permission denied for function snowflake_nextval_for_hash");
+    assert_eq!(refused.message(), "permission denied for function snowflake_nextval_for_shard");
 }
 
 /// Sequences of two shards give the same numbers.

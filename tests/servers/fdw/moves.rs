@@ -171,7 +171,7 @@ fn give(from: &Cluster, kept: u32, given: u32, to: &Cluster) {
         "BEGIN; LOCK TABLE t; CREATE TABLE moved AS SELECT * FROM t WHERE snowflake_shard_of(id, 4) = {given};
          DELETE FROM t WHERE snowflake_shard_of(id, 4) = {given};
          ALTER TABLE t DROP CONSTRAINT here, ADD CONSTRAINT here CHECK (snowflake_shard_of(id, 4) = {kept}),
-             ALTER id SET DEFAULT snowflake_nextval_for_hash(4, {kept})"
+             ALTER id SET DEFAULT snowflake_nextval_for_shard(4, {kept})"
     ))
     .expect("rows to be moved");
     copy(&mut from, "moved", &mut to);
@@ -218,7 +218,7 @@ fn shards_behind_a_router_that_are_split_and_moved_under_load_lose_no_row() {
         target
             .batch_execute(
                 "CREATE EXTENSION snowflake_pg;
-                 CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake_nextval_for_hash(2, 0), n integer)",
+                 CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake_nextval_for_shard(2, 0), n integer)",
             )
             .expect("a table");
         copy(&mut source, "moved", &mut target);

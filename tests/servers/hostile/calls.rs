@@ -52,7 +52,7 @@ pub const CALLS: &[&str] = &[
     "* FROM snowflake_writers",
     "snowflake_nextval_for('hashed_0'::regclass)",
     "snowflake_nextval_for('hashed'::regclass, 1::bigint)",
-    "snowflake_nextval_for_hash(2, 1)",
+    "snowflake_nextval_for_shard(2, 1)",
     "snowflake_shard_of(1::bigint, 2)",
     "count(*) FROM by_worker WHERE id OPERATOR(pg_catalog.=) 1::bigint",
     "min(id::snowflake), max(id::snowflake) FROM rows",

@@ -16,9 +16,9 @@ func mixed(id int64, a, b, c uint32) (uint32, uint32) {
 	return a, b
 }
 
-func shardOf(id int64, modulus uint64) uint64 {
+func shardOf(id int64, shards uint64) uint64 {
 	high, low := mixed(id, 0xe933553e, 0xc5da07a8, 0xfdfd95ed)
-	return (uint64(high)<<32 + uint64(low) + 0x49a0f4dd15e5a8e3) % modulus
+	return (uint64(high)<<32 + uint64(low) + 0x49a0f4dd15e5a8e3) % shards
 }
 
 func citusShard(id int64, count uint64) uint64 {

@@ -16,9 +16,9 @@ class Shard {
         return (long) a << 32 | Integer.toUnsignedLong(b);
     }
 
-    static int shardOf(long id, int modulus) {
+    static int shardOf(long id, int shards) {
         long hash = mixed(id, 0xe933553e, 0xc5da07a8, 0xfdfd95ed) + 0x49a0f4dd15e5a8e3L;
-        return (int) Long.remainderUnsigned(hash, modulus);
+        return (int) Long.remainderUnsigned(hash, shards);
     }
 
     static int citusShard(long id, int count) {

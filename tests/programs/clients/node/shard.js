@@ -9,10 +9,10 @@ function mixed(id, a, b, c) {
   return [a, b];
 }
 
-function shardOf(id, modulus) {
+function shardOf(id, shards) {
   const [high, low] = mixed(id, 0xe933553e, 0xc5da07a8, 0xfdfd95ed);
   const hash = (BigInt(high) << 32n) + BigInt(low >>> 0) + 0x49a0f4dd15e5a8e3n;
-  return Number(BigInt.asUintN(64, hash) % BigInt(modulus));
+  return Number(BigInt.asUintN(64, hash) % BigInt(shards));
 }
 
 function citusShard(id, count) {

@@ -10,9 +10,9 @@ def mixed(id, a, b, c):
     return a, b
 
 
-def shard_of(id, modulus):
+def shard_of(id, shards):
     high, low = mixed(id, 0xE933553E, 0xC5DA07A8, 0xFDFD95ED)
-    return ((high << 32) + low + 0x49A0F4DD15E5A8E3) % 2**64 % modulus
+    return ((high << 32) + low + 0x49A0F4DD15E5A8E3) % 2**64 % shards
 
 
 def citus_shard(id, count):

@@ -9,9 +9,9 @@ fn mixed(id: i64, mut a: u32, mut b: u32, mut c: u32) -> (u32, u32) {
     (a, b)
 }
 
-fn shard_of(id: i64, modulus: u64) -> u64 {
+fn shard_of(id: i64, shards: u64) -> u64 {
     let (high, low) = mixed(id, 0xe933553e, 0xc5da07a8, 0xfdfd95ed);
-    (u64::from(high) << 32 | u64::from(low)).wrapping_add(0x49a0f4dd15e5a8e3) % modulus
+    (u64::from(high) << 32 | u64::from(low)).wrapping_add(0x49a0f4dd15e5a8e3) % shards
 }
 
 fn citus_shard(id: i64, count: u64) -> u64 {
