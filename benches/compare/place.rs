@@ -54,7 +54,7 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
 
 fn hash(servers: &Servers, effort: Effort, report: &mut Report) {
     const CALLS: u32 = 100_000;
-    const HASHES: [&str; 3] = [HASH.reference, "snowflake_worker_hash_extended(i, 0)", "snowflake_shard_of(i, 8)"];
+    const HASHES: [&str; 3] = [HASH.reference, "snowflake_flat_worker_hash_extended(i, 0)", "snowflake_shard_of(i, 8)"];
     let mut backend = Backend::of_setting(servers, Setting::Default);
     let series = format!("generate_series(1541815603606036480, 1541815603606036480 + {CALLS} - 1) i");
     let prepare = |counted| backend.client.prepare(&format!("SELECT count({counted}) FROM {series}")).expect("a query");

@@ -21,11 +21,11 @@ SELECT pg_catalog.format('CREATE ROLE %I LOGIN', :'user') WHERE NOT EXISTS (SELE
 
 -- An order is on the shard of its customer, which issues its ID. So both of its IDs say where it is, and there are two
 -- tables on the router: to join customers, and to find an order by its own ID. Both are the same rows.
-CREATE TABLE IF NOT EXISTS customers (id bigint, name text NOT NULL) PARTITION BY HASH (id snowflake_worker_ops);
+CREATE TABLE IF NOT EXISTS customers (id bigint, name text NOT NULL) PARTITION BY HASH (id snowflake_flat_worker_ops);
 CREATE TABLE IF NOT EXISTS orders (id bigint, customer_id bigint NOT NULL, item text NOT NULL)
-    PARTITION BY HASH (customer_id snowflake_worker_ops);
+    PARTITION BY HASH (customer_id snowflake_flat_worker_ops);
 CREATE TABLE IF NOT EXISTS orders_by_id (id bigint, customer_id bigint NOT NULL, item text NOT NULL)
-    PARTITION BY HASH (id snowflake_worker_ops);
+    PARTITION BY HASH (id snowflake_flat_worker_ops);
 GRANT SELECT, INSERT, UPDATE, DELETE ON customers, orders, orders_by_id TO :"user";
 
 -- A join of customers and orders then goes partition by partition, each to its shard.

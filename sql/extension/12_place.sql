@@ -1,22 +1,22 @@
 -- Where the row of an ID is: operator classes by which a table is partitioned, and IDs for a given place
 --
 -- A class has its field in the name of an argument, and no parameter has a say in it: rows must be found after a dump, on another
--- server, under another layout.
+-- server, under another layout. So a name such as bits_12_to_21, which the C function reads, can never change.
 
-CREATE FUNCTION snowflake_worker_hash(bits_12_to_21 bigint) RETURNS integer
+CREATE FUNCTION snowflake_flat_worker_hash(bits_12_to_21 bigint) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_field_hash';
-COMMENT ON FUNCTION snowflake_worker_hash(bigint) IS 'not to be called: hash of snowflake_worker_ops';
-CREATE FUNCTION snowflake_worker_hash_extended(bits_12_to_21 bigint, seed bigint) RETURNS bigint
+COMMENT ON FUNCTION snowflake_flat_worker_hash(bigint) IS 'not to be called: hash of snowflake_flat_worker_ops';
+CREATE FUNCTION snowflake_flat_worker_hash_extended(bits_12_to_21 bigint, seed bigint) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_field_hash_extended';
-COMMENT ON FUNCTION snowflake_worker_hash_extended(bigint, bigint) IS
-    'not to be called: hash of snowflake_worker_ops by which PostgreSQL partitions';
-CREATE OPERATOR CLASS snowflake_worker_ops FOR TYPE bigint USING hash AS
+COMMENT ON FUNCTION snowflake_flat_worker_hash_extended(bigint, bigint) IS
+    'not to be called: hash of snowflake_flat_worker_ops by which PostgreSQL partitions';
+CREATE OPERATOR CLASS snowflake_flat_worker_ops FOR TYPE bigint USING hash AS
     OPERATOR 1 pg_catalog.=(bigint, bigint),
-    FUNCTION 1 snowflake_worker_hash(bigint),
-    FUNCTION 2 snowflake_worker_hash_extended(bigint, bigint);
-COMMENT ON OPERATOR CLASS snowflake_worker_ops USING hash IS
-    'for PARTITION BY HASH (id snowflake_worker_ops): by the worker of layout flat, or data center and worker of twitter';
-COMMENT ON OPERATOR FAMILY snowflake_worker_ops USING hash IS 'by the worker of layout flat';
+    FUNCTION 1 snowflake_flat_worker_hash(bigint),
+    FUNCTION 2 snowflake_flat_worker_hash_extended(bigint, bigint);
+COMMENT ON OPERATOR CLASS snowflake_flat_worker_ops USING hash IS
+    'for PARTITION BY HASH (id snowflake_flat_worker_ops): by the worker of layout flat, or data center and worker of twitter';
+COMMENT ON OPERATOR FAMILY snowflake_flat_worker_ops USING hash IS 'by the worker of layout flat';
 
 CREATE FUNCTION snowflake_bits_of(layout text, field text) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_bits_of_wrapper';

@@ -116,7 +116,7 @@ fn no_function_and_no_view_runs_code_of_who_may_create_in_the_schema_of_the_exte
                  TO (snowflake_min_id('2025-01-02Z'::timestamptz));
              CREATE TABLE hashed (id bigint) PARTITION BY HASH (id);
              CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 1, REMAINDER 0);
-             CREATE TABLE by_worker (id bigint PRIMARY KEY) PARTITION BY HASH (id snowflake_worker_ops);
+             CREATE TABLE by_worker (id bigint PRIMARY KEY) PARTITION BY HASH (id snowflake_flat_worker_ops);
              CREATE TABLE by_worker_0 PARTITION OF by_worker FOR VALUES WITH (MODULUS 1, REMAINDER 0);
              CREATE TABLE numbered (id serial PRIMARY KEY);
              CREATE TABLE filled (id bigint PRIMARY KEY);

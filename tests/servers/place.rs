@@ -53,7 +53,7 @@ fn a_table_is_partitioned_by_the_worker_of_its_ids_and_a_row_is_found_in_one_par
         &mut client,
         "orders",
         "id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer",
-        "id snowflake_worker_ops",
+        "id snowflake_flat_worker_ops",
         4,
     );
     client
@@ -266,7 +266,7 @@ fn a_class_of_another_layout_s_field_is_made_by_a_function_and_with_a_tag_no_num
 #[test]
 fn what_cannot_be_placed_is_refused_with_what_to_do() {
     let (cluster, mut client) = server("flat");
-    partitioned(&mut client, "orders", "id bigint PRIMARY KEY", "id snowflake_worker_ops", 4);
+    partitioned(&mut client, "orders", "id bigint PRIMARY KEY", "id snowflake_flat_worker_ops", 4);
     partitioned(&mut client, "texts", "id text", "id", 2);
     partitioned(&mut client, "expressions", "id bigint", "(id >> 3)", 2);
     client
@@ -361,7 +361,7 @@ fn a_dump_and_pg_upgrade_leave_each_row_where_its_id_says_under_any_layout() {
         ))
         .expect("a class");
     partitioned(&mut client, "tags", "id bigint PRIMARY KEY", "id by_tag", 3);
-    partitioned(&mut client, "workers", "id snowflake PRIMARY KEY REFERENCES tags", "id snowflake_worker_ops", 4);
+    partitioned(&mut client, "workers", "id snowflake PRIMARY KEY REFERENCES tags", "id snowflake_flat_worker_ops", 4);
     partitioned(&mut client, "hashes", "id bigint PRIMARY KEY", "id", 8);
     client
         .batch_execute(

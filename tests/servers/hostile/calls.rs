@@ -96,8 +96,8 @@ pub const NOT_CALLED: &[&str] = &[
     "snowflake_send",
     "snowflake_smaller",
     "snowflake_time_format",
-    "snowflake_worker_hash",
-    "snowflake_worker_hash_extended",
+    "snowflake_flat_worker_hash",
+    "snowflake_flat_worker_hash_extended",
     "max",
     "min",
 ];
