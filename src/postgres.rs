@@ -7,6 +7,7 @@ pub mod command;
 pub mod exit_hook;
 pub mod extension_catalog;
 pub mod failure;
+pub mod foreign_server;
 pub mod host_number;
 pub mod libpq;
 pub mod memory;

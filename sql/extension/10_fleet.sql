@@ -24,22 +24,22 @@ COMMENT ON FUNCTION snowflake_server() IS
 CREATE TYPE snowflake_fleet_member AS (
     server integer, address text, state text, system_identifier bigint, datacenter_id integer, worker_id integer,
     layout text, clock_offset interval, problem text);
-COMMENT ON TYPE snowflake_fleet_member IS 'row of snowflake_check_fleet(conninfo)';
+COMMENT ON TYPE snowflake_fleet_member IS 'row of snowflake_check_fleet(servers)';
 COMMENT ON COLUMN snowflake_fleet_member.server IS
-    'number of its connection string, from 1 on; 0 for this server';
+    'its number in the array, from 1 on; 0 for this server';
 COMMENT ON COLUMN snowflake_fleet_member.address IS
-    'host and port of the connection string, or its service';
+    'name of the foreign server; or host and port of the connection string, or its service';
 COMMENT ON COLUMN snowflake_fleet_member.layout IS 'NULL if the library is not preloaded there';
 COMMENT ON COLUMN snowflake_fleet_member.clock_offset IS
     'how far its clock is ahead of this server''s, give or take half of the round trip';
 COMMENT ON COLUMN snowflake_fleet_member.problem IS 'what is wrong; NULL if nothing is';
 
--- Not for PUBLIC: it connects from this server, as dblink does. PARALLEL UNSAFE, since it may rename its session. Called without
--- an argument, it raises an error that shows a call.
-CREATE FUNCTION snowflake_check_fleet(conninfo text[] DEFAULT NULL) RETURNS SETOF snowflake_fleet_member
+-- Not for PUBLIC: it connects from this server, as dblink does. PARALLEL UNSAFE, since it may rename its session. Not STRICT: a fleet
+-- of which nobody was asked would look sound, so NULL is an error.
+CREATE FUNCTION snowflake_check_fleet(servers text[]) RETURNS SETOF snowflake_fleet_member
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_check_fleet_wrapper';
 COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
-    'asks other servers who they are, by connection strings: SELECT * FROM snowflake_check_fleet(ARRAY[''host=pg-2 dbname=postgres'']); a row for this server and one for each of them, with what is wrong';
+    'asks other servers who they are, by names of foreign servers or by connection strings: SELECT * FROM snowflake_check_fleet(''{pg-2, host=pg-3 dbname=postgres}''); a row for this server and one for each of them, with what is wrong';
 -- mutant: fleet-access
 REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
 
@@ -81,7 +81,7 @@ COMMENT ON FUNCTION snowflake_lives() IS
 CREATE TYPE snowflake_audit_finding AS (
     result text, datacenter_id integer, worker_id integer, layout text, lives bigint, begins_at timestamptz,
     until timestamptz, detail text);
-COMMENT ON TYPE snowflake_audit_finding IS 'row of snowflake_audit(conninfo)';
+COMMENT ON TYPE snowflake_audit_finding IS 'row of snowflake_audit_fleet(servers)';
 COMMENT ON COLUMN snowflake_audit_finding.result IS
     'no overlap; overlap: IDs can have been issued twice; possible overlap: only if a life used all that it had reserved; not seen: these servers cannot tell';
 COMMENT ON COLUMN snowflake_audit_finding.worker_id IS 'NULL in the first row, which is about all workers';
@@ -92,12 +92,12 @@ COMMENT ON COLUMN snowflake_audit_finding.until IS 'all their IDs, or all that c
 COMMENT ON COLUMN snowflake_audit_finding.detail IS 'which lives overlap, and where their IDs are; or what could not be seen';
 
 -- Not for PUBLIC, as snowflake_check_fleet().
-CREATE FUNCTION snowflake_audit(conninfo text[] DEFAULT NULL) RETURNS SETOF snowflake_audit_finding
-    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_audit_wrapper';
-COMMENT ON FUNCTION snowflake_audit(text[]) IS
-    'whether two servers have issued the same IDs, by what they know of their lives: SELECT * FROM snowflake_audit(ARRAY[''host=pg-2 dbname=postgres'']); the first row is the answer';
+CREATE FUNCTION snowflake_audit_fleet(servers text[]) RETURNS SETOF snowflake_audit_finding
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_audit_fleet_wrapper';
+COMMENT ON FUNCTION snowflake_audit_fleet(text[]) IS
+    'whether two servers have issued the same IDs, by what they know of their lives: SELECT * FROM snowflake_audit_fleet(''{pg-2, host=pg-3 dbname=postgres}''); the first row is the answer';
 -- mutant: audit-access
-REVOKE ALL ON FUNCTION snowflake_audit(text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION snowflake_audit_fleet(text[]) FROM PUBLIC;
 
 -- VOLATILE, since the server issues IDs meanwhile.
 CREATE FUNCTION snowflake_issued_elsewhere(id bigint) RETURNS boolean

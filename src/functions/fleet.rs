@@ -3,6 +3,7 @@
 mod ask;
 mod audit;
 mod same_server;
+mod target;
 
 use super::argument::too_long;
 use super::row::{Row, column};
@@ -13,19 +14,19 @@ use crate::config::gucs;
 use crate::config::preload;
 use crate::postgres::host_number::Resolved;
 use crate::postgres::report::{error_report, raise};
-use crate::postgres::server_encoding::to_utf8;
 use crate::worker;
-use ask::{Account, Target};
+use ask::Account;
 use pgrx::datum::Array;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::server::fleet::{Clock, Member, Problem, compare};
+use target::Target;
 
 /// The state of a server that does not preload the library.
 const NOT_PRELOADED: &str = "not preloaded";
 
 /// How many bytes all connection strings may have together.
-const LONGEST_CONNINFO: usize = 1_000_000;
+const LONGEST: usize = 1_000_000;
 
 /// How many servers with the same worker are named.
 const NAMED: usize = 3;
@@ -36,13 +37,10 @@ struct Server {
     account: Result<Account, String>,
 }
 
-/// A row for this server, and one for each connection string.
+/// A row for this server, and one for each other one.
 #[pg_extern(sql = false)]
-fn snowflake_check_fleet(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row> {
-    // A fleet that nobody has asked would look sound.
-    let conninfo =
-        conninfo.filter(|conninfo| !conninfo.is_empty()).unwrap_or_else(|| raise(nobody("snowflake_check_fleet")));
-    let (fleet, problems) = without_statement(|| check(&conninfo));
+fn snowflake_check_fleet(servers: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row> {
+    let (fleet, problems) = without_statement(|| check(&asked("snowflake_check_fleet", servers)));
     let rows = problems.into_iter().enumerate();
     SetOfIterator::new(rows.map(move |(at, problems)| row(at, &problems, &fleet)))
 }
@@ -62,42 +60,24 @@ fn without_statement<T>(act: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// The servers to ask, and whether they must ask for a password.
-struct Fleet {
-    targets: Vec<Target>,
-    needs_password: bool,
-}
-
-fn read_conninfo(conninfo: &Array<'_, &[u8]>) -> Fleet {
-    let text = |text: Option<&[u8]>| text.map_or_else(|| raise(null()), to_utf8);
-    let length = conninfo.iter().flatten().map(<[u8]>::len).sum::<usize>();
-    if length > LONGEST_CONNINFO {
+/// The servers that a function is told to ask. An ERROR before anything is connected, as of dblink.
+fn asked(function: &str, servers: Option<Array<'_, &[u8]>>) -> Vec<Target> {
+    // A fleet that nobody has asked would look sound.
+    let servers = servers.filter(|servers| !servers.is_empty()).unwrap_or_else(|| raise(nobody(function)));
+    let length = servers.iter().flatten().map(<[u8]>::len).sum::<usize>();
+    if length > LONGEST {
         // They can have passwords.
-        raise(too_long("conninfo", format!("It has {length} bytes, and at most {LONGEST_CONNINFO} are allowed.")));
+        raise(too_long("servers", format!("It has {length} bytes, and at most {LONGEST} are allowed.")));
     }
-    let targets: Vec<_> = conninfo.iter().map(|element| Target::new(&text(element))).collect();
-    // SAFETY: asks about the current user.
-    let needs_password = !unsafe { pg_sys::superuser() };
-    // Before the first connection, as dblink does.
-    // mutant: fleet-password
-    if needs_password && let Some(at) = targets.iter().position(|target| !target.has_password()) {
-        raise(password_required(at + 1));
-    }
-    let mut refused = (1..).zip(&targets).filter_map(|(nth, target)| Some((nth, target.for_superusers()?)));
-    // mutant: fleet-debugging
-    if needs_password && let Some((nth, parameter)) = refused.next() {
-        raise(for_superusers(nth, parameter));
-    }
-    Fleet { targets, needs_password }
+    (1..).zip(servers.iter()).map(|(nth, server)| Target::new(nth, server.unwrap_or_else(|| raise(null())))).collect()
 }
 
-fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
-    let Fleet { targets, needs_password } = read_conninfo(conninfo);
+fn check(targets: &[Target]) -> (Vec<Server>, Vec<Vec<Problem>>) {
     let mut fleet = vec![Server { address: Some("this server".to_owned()), account: Ok(this_server()) }];
-    for target in &targets {
-        fleet.push(Server { address: target.address(), account: target.ask(needs_password) });
+    for target in targets {
+        fleet.push(Server { address: target.address(), account: target.ask() });
     }
-    same_server::find(&mut fleet, &targets, needs_password);
+    same_server::find(&mut fleet, targets);
     let members: Vec<_> =
         fleet.iter().map(|server| server.account.as_ref().ok().map(|account| account.member.clone())).collect();
     let problems = compare(&members, gucs::registry::max_clock_offset_ms());
@@ -105,29 +85,15 @@ fn check(conninfo: &Array<'_, &[u8]>) -> (Vec<Server>, Vec<Vec<Problem>>) {
 }
 
 fn nobody(function: &str) -> ErrorReport {
-    error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "conninfo must name the servers to ask").set_hint(
+    error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "servers must name the servers to ask").set_hint(
         format!(
-            "Give a connection string for each, as in SELECT * FROM {function}(ARRAY['host=pg-2 dbname=postgres'])."
+            "Give foreign servers or connection strings, as in SELECT * FROM {function}('{{pg-2, host=pg-3 dbname=postgres}}')."
         ),
     )
 }
 
 fn null() -> ErrorReport {
-    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "conninfo must not contain nulls")
-}
-
-/// The error for a connection string without a password: the user could connect as the operating system's user of this
-/// server, or by a password or a key of that user.
-fn password_required(nth: usize) -> ErrorReport {
-    error_report(PgSqlErrorCode::ERRCODE_S_R_E_PROHIBITED_SQL_STATEMENT_ATTEMPTED, "password is required")
-        .set_detail("Non-superusers must provide a password in the connection string.")
-        .set_hint(format!("Add a password to connection string {nth}, or call the function as a superuser."))
-}
-
-fn for_superusers(nth: usize, parameter: &str) -> ErrorReport {
-    let code = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
-    error_report(code, format!("connection parameter \"{parameter}\" is for superusers"))
-        .set_hint(format!("Remove it from connection string {nth}, or call the function as a superuser."))
+    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, "servers must not contain nulls")
 }
 
 /// What this server says about itself.

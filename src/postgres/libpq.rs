@@ -52,37 +52,58 @@ pub enum Pending {
 /// A parameter of a connection: its name and its value.
 pub type Parameter = (String, String);
 
+/// What libpq says about a parameter.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// Whether it is a password, or another value that libpq calls secret.
+    pub is_secret: bool,
+    /// Whether libpq could write a file by it. Some of those that it has for debugging do, as does `sslkeylogfile` of libpq 18.
+    /// A file that `servicefile` of libpq 19 names can have them, too.
+    pub may_write: bool,
+}
+
 /// The parameters of a connection string that have a value; `None` if it is invalid. libpq's own message would quote a
 /// part of it, which may be a password.
 pub fn parse(conninfo: &CStr) -> Option<Vec<Parameter>> {
     assignments(conninfo).map(|all| all.into_iter().map(|assignment| assignment.parameter).collect())
 }
 
-/// Whether a connection string has a password, or another value that libpq calls secret.
+/// Whether a connection string has a secret.
 pub fn has_secret(conninfo: &CStr) -> bool {
-    assignments(conninfo).is_some_and(|all| all.iter().any(|assignment| assignment.is_secret))
+    assignments(conninfo).is_some_and(|all| all.iter().any(|assignment| assignment.kind.is_secret))
 }
 
-/// The name of a parameter in a connection string by which libpq could write a file. Some of those that it has for debugging
-/// do, as does `sslkeylogfile` of libpq 18. A file that `servicefile` of libpq 19 names can have them, too.
+/// The name of a parameter in a connection string by which libpq could write a file.
 pub fn may_write(conninfo: &CStr) -> Option<String> {
-    let mut names = assignments(conninfo)?.into_iter().filter(|assignment| assignment.may_write);
+    let mut names = assignments(conninfo)?.into_iter().filter(|assignment| assignment.kind.may_write);
     names.next().map(|assignment| assignment.parameter.0)
+}
+
+/// What libpq says about the parameter with this name; `None` if it has none.
+pub fn kind(name: &str) -> Option<Kind> {
+    // SAFETY: as below.
+    let all = unsafe { consume(pq_sys::PQconninfoParse(c"".as_ptr(), std::ptr::null_mut())) };
+    all?.into_iter().find(|assignment| assignment.parameter.0 == name).map(|assignment| assignment.kind)
 }
 
 fn assignments(conninfo: &CStr) -> Option<Vec<Assignment>> {
     // SAFETY: takes a C string, asks for no message, and gives a list or null, which nothing else uses.
-    unsafe { consume(pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut())) }
+    unsafe { consume(pq_sys::PQconninfoParse(conninfo.as_ptr(), std::ptr::null_mut())) }.map(with_values)
 }
 
-/// A parameter that has a value.
+/// A parameter, whose value can be empty.
 struct Assignment {
     parameter: Parameter,
-    is_secret: bool,
-    may_write: bool,
+    kind: Kind,
 }
 
-/// Frees a list, and gives its parameters that have a value; `None` if it is null.
+/// Those that have a value.
+fn with_values(mut all: Vec<Assignment>) -> Vec<Assignment> {
+    all.retain(|assignment| !assignment.parameter.1.is_empty());
+    all
+}
+
+/// Frees a list, and gives its parameters; `None` if it is null.
 ///
 /// # Safety
 ///
@@ -98,12 +119,10 @@ unsafe fn consume(options: *mut PQconninfoOption) -> Option<Vec<Assignment>> {
         if option.keyword.is_null() {
             break;
         }
-        let value = text(option.val);
-        if !value.is_empty() {
-            let (name, shown) = (text(option.keyword), text(option.dispchar));
-            let (is_secret, may_write) = (shown.starts_with('*'), shown.starts_with('D') || name == "servicefile");
-            parameters.push(Assignment { parameter: (name, value), is_secret, may_write });
-        }
+        let (name, shown) = (text(option.keyword), text(option.dispchar));
+        let may_write = shown.starts_with('D') || name == "servicefile";
+        let kind = Kind { is_secret: shown.starts_with('*'), may_write };
+        parameters.push(Assignment { parameter: (name, text(option.val)), kind });
     }
     // SAFETY: frees the whole list, of which nothing is used any more.
     unsafe { pq_sys::PQconninfoFree(options) };
@@ -171,7 +190,7 @@ impl Connection {
     pub fn parameters(&self) -> Vec<Parameter> {
         // SAFETY: the connection ends only when it is dropped. Nothing else uses the list, which can be null.
         let assignments = unsafe { consume(pq_sys::PQconninfo(self.raw())) }.unwrap_or_default();
-        assignments.into_iter().map(|assignment| assignment.parameter).collect()
+        with_values(assignments).into_iter().map(|assignment| assignment.parameter).collect()
     }
 
     /// Whether the server has asked for a password.

@@ -276,11 +276,9 @@ fn an_index_or_a_generated_column_must_name_the_layout() {
     let cluster = server(7);
     let mut client = cluster.connect();
     client.batch_execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval())").expect("a table");
-    for expression in [
-        "snowflake_timestamp(id)",
-        "snowflake_explain(id)",
-        "snowflake_compose(to_timestamp(id), 0, 0, 0)",
-    ] {
+    for expression in
+        ["snowflake_timestamp(id)", "snowflake_explain(id)", "snowflake_compose(to_timestamp(id), 0, 0, 0)"]
+    {
         let refused = error(&mut client, &format!("CREATE INDEX ON orders (({expression}))"));
         assert_eq!(refused.message(), "functions in index expression must be marked IMMUTABLE", "{expression}");
         let column = format!("ALTER TABLE orders ADD g text GENERATED ALWAYS AS (({expression})::text) STORED");

@@ -106,7 +106,7 @@ fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_se
 const FOR_SERVERS: &[&str] = &[
     "snowflake_accept_clock() void",
     "snowflake_accept_mark(boolean) timestamp with time zone",
-    "snowflake_audit(text[]) SETOF snowflake_audit_finding",
+    "snowflake_audit_fleet(text[]) SETOF snowflake_audit_finding",
     "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
     "snowflake_create_operator_class(name,text,text,name) void",
     "snowflake_create_partitions(regclass,interval,integer,text) SETOF snowflake_partition",

@@ -4,6 +4,7 @@ mod access;
 mod answers;
 mod audit;
 mod fixture;
+mod foreign;
 mod hostile;
 mod issued_elsewhere;
 mod open_files;

@@ -2,7 +2,7 @@
 
 use crate::postgres::clock;
 use crate::postgres::failure::Failure;
-use crate::postgres::libpq::{self, Answer, Parameter};
+use crate::postgres::libpq::Answer;
 use crate::postgres::remote::Remote;
 use crate::postgres::server_encoding::shortened;
 use snowflake_core::id::layout::Layout;
@@ -13,17 +13,11 @@ use std::ffi::{CStr, CString};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// How long one server may keep the check waiting, with all hosts of its connection string.
-const CONNECTING: Duration = Duration::from_secs(60);
-
 /// How long a server may take to answer.
 const ANSWERING: Duration = Duration::from_secs(5);
 
 /// How many characters are shown of a text that the server has sent.
 const LONGEST_TEXT: usize = 100;
-
-/// How many characters are shown of an error.
-const LONGEST_ERROR: usize = 500;
 
 /// Where the extension is. Every name and operator is qualified, and the function must belong to the extension: nobody
 /// must be able to substitute another one.
@@ -50,14 +44,6 @@ const SETTINGS: &CStr = c"SELECT pg_catalog.set_config('search_path', '', true),
 const SEES: &CStr = c"SELECT pg_catalog.count(*) AS sessions FROM pg_catalog.pg_stat_activity
     WHERE application_name OPERATOR(pg_catalog.=) $1";
 
-/// A server to ask.
-pub struct Target {
-    /// `None` if the connection string is invalid.
-    parameters: Option<Vec<Parameter>>,
-    /// The name of a parameter that only superusers may give.
-    for_superusers: Option<String>,
-}
-
 /// What a server has said about itself.
 pub struct Account {
     /// Its state, as in `snowflake_status`.
@@ -68,125 +54,23 @@ pub struct Account {
     pub member: Member,
 }
 
-impl Target {
-    /// The server of a connection string.
-    pub fn new(conninfo: &str) -> Self {
-        let text = CString::new(conninfo).ok();
-        let parameters = text.as_deref().and_then(libpq::parse).filter(|parameters| has_address(parameters));
-        Self { parameters, for_superusers: text.as_deref().and_then(libpq::may_write) }
-    }
-
-    fn value(&self, name: &str) -> Option<&str> {
-        let parameter = self.parameters.as_ref()?.iter().find(|(given, _)| given == name);
-        parameter.map(|(_, value)| value.as_str())
-    }
-
-    /// Whether the connection string has a password.
-    pub fn has_password(&self) -> bool {
-        self.value("password").is_some()
-    }
-
-    /// The name of a parameter that only superusers may give: libpq could write a file as this server's user.
-    pub fn for_superusers(&self) -> Option<&str> {
-        self.for_superusers.as_deref()
-    }
-
-    /// The host and the port, or the service, as the connection string has them; `None` if it has none of them. Never
-    /// anything else, which may be secret.
-    pub fn address(&self) -> Option<String> {
-        let host = self.value("host").or_else(|| self.value("hostaddr"));
-        let address = match (host, self.value("port"), self.value("service")) {
-            (Some(host), Some(port), _) if host.contains(':') => format!("[{host}]:{port}"),
-            (Some(host), Some(port), _) => format!("{host}:{port}"),
-            (Some(host), None, _) => host.to_owned(),
-            (None, _, Some(service)) => service.to_owned(),
-            (None, Some(port), None) => format!("port {port}"),
-            (None, None, None) => return None,
-        };
-        Some(shortened(&address, LONGEST_TEXT))
-    }
-
-    /// Connects by this name, and begins a transaction. A pooler that gives each transaction a session would give two of
-    /// them different ones, and what is set there would stay for others. An error if a password was needed and the server
-    /// has not asked for it.
-    fn connect(&self, name: &str, needs_password: bool) -> Result<Remote, Failure> {
-        let parameters = self.parameters.as_ref().ok_or_else(|| Failure::local("invalid connection string"))?;
-        let given = [parameters.as_slice(), &[("application_name".to_owned(), name.to_owned())]].concat();
-        let mut remote = Remote::connect_by(&given, Instant::now() + CONNECTING, check_interrupts)?;
-        // mutant: fleet-password-used
-        if needs_password && !remote.has_used_password() {
-            return Err(Failure::local("password is required, and the server has not requested one"));
-        }
-        query(&mut remote, c"BEGIN READ ONLY", &[])?;
-        // A little later than here, which is what is reported.
-        let there = ANSWERING + Duration::from_secs(1);
-        query(&mut remote, SETTINGS, &[Some(name.to_owned()), Some(there.as_millis().to_string())])?;
-        Ok(remote)
-    }
-
-    /// Asks the server which it is; an error is what has gone wrong.
-    pub fn ask(&self, needs_password: bool) -> Result<Account, String> {
-        let ask = || ask(&mut self.connect("snowflake_check_fleet", needs_password)?);
-        ask().map_err(in_a_line)
-    }
-
-    /// Asks the server for the lives that it knows; an error is what has gone wrong.
-    pub fn ask_lives(&self, needs_password: bool) -> Result<Known, String> {
-        let ask = || ask_lives(&mut self.connect("snowflake_audit", needs_password)?);
-        ask().map_err(in_a_line)
-    }
-
-    /// Does something while a session with this name runs there; `None` if it does not, or not to the end. `is_it` says
-    /// whether the server is still the one that is meant: a load balancer can choose another one each time.
-    pub fn while_session<T>(
-        &self,
-        name: &str,
-        needs_password: bool,
-        is_it: &IsIt,
-        act: impl FnOnce() -> Option<T>,
-    ) -> Option<T> {
-        let mut session = self.connect(name, needs_password).ok()?;
-        let outcome = is_it(&mut session).then(act).flatten()?;
-        // A server can have a limit for sessions that do nothing.
-        query(&mut session, c"SELECT", &[]).ok().map(|_| outcome)
-    }
-
-    /// Whether a session with this name runs there; `None` if the server does not say, or is not the one that is meant.
-    pub fn sees(&self, name: &str, needs_password: bool, is_it: &IsIt) -> Option<bool> {
-        let mut remote = self.connect("snowflake_check_fleet", needs_password).ok()?;
-        if !is_it(&mut remote) {
-            return None;
-        }
-        let answer = query(&mut remote, SEES, &[Some(name.to_owned())]).ok()?;
-        number::<u64>(&answer, c"sessions").map(|sessions| sessions > 0)
-    }
+/// Begins a transaction in a session of this name.
+pub fn begin(remote: &mut Remote, name: &str) -> Result<(), Failure> {
+    query(remote, c"BEGIN READ ONLY", &[])?;
+    // A little later than here, which is what is reported.
+    let there = ANSWERING + Duration::from_secs(1);
+    query(remote, SETTINGS, &[Some(name.to_owned()), Some(there.as_millis().to_string())]).map(drop)
 }
 
-/// Whether a connection leads to the server that is meant.
-pub type IsIt<'a> = dyn Fn(&mut Remote) -> bool + 'a;
-
-/// Messages of libpq have several lines.
-fn in_a_line(failure: Failure) -> String {
-    let words: Vec<_> = failure.message.split_whitespace().collect();
-    shortened(&words.join(" "), LONGEST_ERROR)
+/// Whether a session still runs.
+pub fn is_there(remote: &mut Remote) -> bool {
+    query(remote, c"SELECT", &[]).is_ok()
 }
 
-/// Whether the host and the port look like an address. In a URL with an unescaped @ or / in its password, libpq finds a
-/// part of the password there.
-fn has_address(parameters: &[Parameter]) -> bool {
-    parameters.iter().all(|(name, value)| match name.as_str() {
-        // An abstract socket begins with @.
-        // mutant: fleet-host
-        "host" | "hostaddr" => !value.split(',').any(|host| host.chars().skip(1).any(|c| c == '@')),
-        "port" => value.chars().all(|c| c.is_ascii_digit() || c == ','),
-        _ => true,
-    })
-}
-
-fn check_interrupts() -> Result<(), Failure> {
-    // mutant: fleet-cancelled
-    pgrx::check_for_interrupts!();
-    Ok(())
+/// Whether a session with this name runs there; `None` if the server does not say.
+pub fn sees(remote: &mut Remote, name: &str) -> Option<bool> {
+    let answer = query(remote, SEES, &[Some(name.to_owned())]).ok()?;
+    number::<u64>(&answer, c"sessions").map(|sessions| sessions > 0)
 }
 
 fn query(remote: &mut Remote, query: &CStr, parameters: &[Option<String>]) -> Result<Answer, Failure> {

@@ -3,11 +3,11 @@
 use super::super::lives::{self, numbers};
 use super::super::row::{Column, Row, column};
 use super::super::time::timestamptz;
-use super::ask::{Target, ask_lives};
+use super::ask::ask_lives;
 use super::same_server;
-use super::{Fleet, nobody, read_conninfo, server_name, without_statement};
+use super::target::Target;
+use super::{asked, server_name, without_statement};
 use crate::postgres::remote::Remote;
-use crate::postgres::report::raise;
 use pgrx::datum::Array;
 use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
@@ -17,17 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A row for the fleet, one for each worker and each overlap, and one for everything that could not be seen.
 #[pg_extern(sql = false)]
-fn snowflake_audit(conninfo: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row> {
-    let conninfo = conninfo.filter(|conninfo| !conninfo.is_empty()).unwrap_or_else(|| raise(nobody("snowflake_audit")));
+fn snowflake_audit_fleet(servers: Option<Array<'_, &[u8]>>) -> SetOfIterator<'static, Row> {
     let (names, told) = without_statement(|| {
-        let Fleet { targets, needs_password } = read_conninfo(&conninfo);
+        let targets = asked("snowflake_audit_fleet", servers);
         let mut names = vec!["this server".to_owned()];
         let mut told: Vec<Told> = vec![this_server()];
         for (at, target) in (1..).zip(&targets) {
             names.push(server_name(at, target.address().as_deref()));
-            told.push(target.ask_lives(needs_password));
+            told.push(target.ask_lives());
         }
-        find_clones(&mut told, &targets, needs_password);
+        find_clones(&mut told, &targets);
         (names, told)
     });
     let findings = audit(&told);
@@ -42,13 +41,13 @@ fn this_server() -> Told {
 }
 
 /// Finds servers that run one life beside each other.
-fn find_clones(told: &mut [Told], targets: &[Target], needs_password: bool) {
+fn find_clones(told: &mut [Told], targets: &[Target]) {
     for at in 1..told.len() {
         let running = |at: usize| told[at].as_ref().ok().and_then(Known::running);
         let Some(life) = running(at) else { continue };
         let runs_it = |remote: &mut Remote| ask_lives(remote).is_ok_and(|known| known.running() == Some(life));
         let other = |earlier: usize| {
-            let is_same = same_server::is_same(earlier, at, targets, needs_password, &runs_it);
+            let is_same = same_server::is_same(earlier, at, targets, &runs_it);
             // mutant: audit-clone
             (is_same != Some(true)).then_some((earlier, is_same.is_some()))
         };

@@ -4,14 +4,15 @@
 //! that runs beside its original. A session with a random name tells: only the server that has it shows it.
 
 use super::Server;
-use super::ask::{self, Account, IsIt, Target};
+use super::ask::{self, Account};
+use super::target::{IsIt, Target};
 use crate::durable::life_file;
 use crate::postgres::remote::Remote;
 use pgrx::pg_sys;
 use std::ffi::CString;
 
 /// Gives each running server a number. Targets do not include this server, which is the first of the fleet.
-pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
+pub fn find(fleet: &mut [Server], targets: &[Target]) {
     for at in 0..fleet.len() {
         let is_same = |earlier: &usize| {
             let Some(said) = said(&fleet[*earlier]).filter(|earlier| said(&fleet[at]) == Some(*earlier)) else {
@@ -19,7 +20,7 @@ pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
             };
             let is_it = |remote: &mut Remote| ask::ask(remote).is_ok_and(|account| key(&account) == Some(said));
             // mutant: fleet-clone
-            is_same(*earlier, at, targets, needs_password, &is_it) != Some(false)
+            is_same(*earlier, at, targets, &is_it) != Some(false)
         };
         let server = (0..at).find(is_same).map_or(at, |earlier| number(&fleet[earlier]));
         if let Ok(account) = &mut fleet[at].account {
@@ -30,12 +31,12 @@ pub fn find(fleet: &mut [Server], targets: &[Target], needs_password: bool) {
 
 /// Whether two entries of a fleet, which both lead to the server that is meant, lead to one that runs once; `None` if it
 /// does not tell. Targets do not include this server, which is entry 0.
-pub fn is_same(earlier: usize, at: usize, targets: &[Target], needs_password: bool, is_it: &IsIt) -> Option<bool> {
+pub fn is_same(earlier: usize, at: usize, targets: &[Target], is_it: &IsIt) -> Option<bool> {
     let name = format!("snowflake_check_fleet {:016x}", life_file::new_number());
-    let is_seen = || targets[at - 1].sees(&name, needs_password, is_it);
+    let is_seen = || targets[at - 1].sees(&name, is_it);
     match earlier.checked_sub(1) {
         None => as_session(&name, is_seen),
-        Some(earlier) => targets[earlier].while_session(&name, needs_password, is_it, is_seen),
+        Some(earlier) => targets[earlier].while_session(&name, is_it, is_seen),
     }
 }
 

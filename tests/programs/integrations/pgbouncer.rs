@@ -93,7 +93,8 @@ fn an_audit_through_pgbouncer_takes_no_server_for_its_clone_and_leaves_no_settin
     let pooled = format!("host={} port=6432 user=postgres dbname=postgres", server.host().join("pool").display());
     for by in [&server, &other] {
         let fleet = [&direct, &pooled, &pooled, &direct];
-        let rows = by.connect().query("SELECT a::text FROM snowflake_audit($1) a", &[&&fleet[..]]).expect("an audit");
+        let rows =
+            by.connect().query("SELECT a::text FROM snowflake_audit_fleet($1) a", &[&&fleet[..]]).expect("an audit");
         let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         assert!(rows.iter().all(|row| row.starts_with("(\"no overlap\"")), "{rows:?}");
         let check = "SELECT string_agg(problem, '; ') FROM snowflake_check_fleet($1)";

@@ -8,14 +8,14 @@ use std::thread::spawn;
 use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, error, test, value, waits_for};
 
-const SECRET: &str = "open-sesame";
+pub const SECRET: &str = "open-sesame";
 
 /// The message of an error for lack of a password, with its detail.
-const REQUIRED: (&str, &str, Option<&str>) =
+pub const REQUIRED: (&str, &str, Option<&str>) =
     ("2F003", "password is required", Some("Non-superusers must provide a password in the connection string."));
 
 /// A server that asks the role `monitor` for a password, and nobody else.
-fn guarded(worker: u32) -> Cluster {
+pub fn guarded(worker: u32) -> Cluster {
     let cluster = start(member(worker).set("log_connections", "on"));
     let role = format!("CREATE ROLE monitor LOGIN PASSWORD '{SECRET}'");
     cluster.connect().batch_execute(&role).expect("a role");
@@ -73,8 +73,7 @@ fn who_is_no_superuser_must_give_a_password_before_anything_is_connected() {
         format!("{without} password="),
         format!("{without} password=''"),
         "postgresql://monitor@/postgres".to_owned(),
-        "nonsense".to_owned(),
-        String::new(),
+        "nonsense=".to_owned(),
         format!("{with}', '{without}"),
     ] {
         let refused = error(&mut client, &query(&asked.replace("''", "''''")));
@@ -172,7 +171,6 @@ fn no_password_is_shown_or_logged() {
         format!("host=/nonexistent password={SECRET}"),
         format!("host=127.0.0.1 port=1 password={SECRET} sslpassword={SECRET}"),
         format!("host=127.0.0.1 port={SECRET}"),
-        format!("password {SECRET}"),
         format!("nonsense={SECRET}"),
         format!("postgresql://monitor:x@{SECRET}@127.0.0.1:1/postgres"),
         format!("postgresql://monitor:{SECRET}/x@127.0.0.1/postgres"),

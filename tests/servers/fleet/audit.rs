@@ -26,7 +26,7 @@ fn column(client: &mut Client, query: &str) -> Vec<String> {
 /// What a server says of a fleet: the results, and the details where there are any.
 fn audit(by: &Cluster, fleet: &[&Cluster]) -> (Vec<String>, String) {
     let fleet: Vec<_> = fleet.iter().map(|server| conninfo(server)).collect();
-    let rows = by.connect().query("SELECT result, detail FROM snowflake_audit($1)", &[&fleet]).expect("an audit");
+    let rows = by.connect().query("SELECT result, detail FROM snowflake_audit_fleet($1)", &[&fleet]).expect("an audit");
     let results = rows.iter().map(|row| row.get(0)).collect();
     let details: Vec<_> = rows.iter().filter_map(|row| row.get::<_, Option<String>>(1)).collect();
     (results, details.join("\n"))
@@ -189,15 +189,15 @@ fn what_an_audit_could_not_see_is_no_silent_yes() {
     let (results, details) = audit(&standby, &[&other, &primary]);
     assert_eq!(results[0], "no overlap", "{details}");
 
-    let nobody = "SELECT result FROM snowflake_audit(ARRAY['host=/nowhere dbname=postgres'])";
+    let nobody = "SELECT result FROM snowflake_audit_fleet(ARRAY['host=/nowhere dbname=postgres'])";
     assert_eq!(column(&mut other.connect(), nobody)[0], "not seen");
-    let none = error(&mut other.connect(), "SELECT snowflake_audit()");
+    let none = error(&mut other.connect(), "SELECT snowflake_audit_fleet('{}')");
     assert_eq!(none.code().code(), "22023", "{none:?}");
     let mut client = other.connect();
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
     assert_eq!(error(&mut client, nobody).code().code(), "42501");
     client
-        .batch_execute("RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake_audit TO app; SET ROLE app")
+        .batch_execute("RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake_audit_fleet TO app; SET ROLE app")
         .expect("a grant");
     assert_eq!(error(&mut client, nobody).message(), "password is required");
 }

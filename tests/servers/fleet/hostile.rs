@@ -9,7 +9,7 @@ use testbed::{HOSTILE_NOTICE, HostileAnswer, HostileServer, PATIENCE, Signal, te
 
 const CHECK: &str = "SELECT coalesce(problem, '') FROM snowflake_check_fleet($1) ORDER BY server";
 
-const AUDIT: &str = "SELECT coalesce(detail, '') FROM snowflake_audit($1) WHERE result = 'not seen'";
+const AUDIT: &str = "SELECT coalesce(detail, '') FROM snowflake_audit_fleet($1) WHERE result = 'not seen'";
 
 /// Asks servers in a thread of its own, which gives the session back, and what it has got.
 fn ask(

@@ -39,15 +39,14 @@ fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
 fn a_check_that_asks_nobody_is_refused_and_shows_a_call() {
     let cluster = start(member(1));
     let mut client = cluster.connect();
-    for nobody in ["", "NULL", "'{}'", "(SELECT array_agg(address) FROM (VALUES ('host=pg-2')) s(address) WHERE false)"]
-    {
+    for nobody in ["NULL", "'{}'", "(SELECT array_agg(address) FROM (VALUES ('host=pg-2')) s(address) WHERE false)"] {
         let refused = error(&mut client, &format!("SELECT problem FROM snowflake_check_fleet({nobody})"));
-        assert_eq!((refused.code().code(), refused.message()), ("22023", "conninfo must name the servers to ask"));
-        let hint = "SELECT * FROM snowflake_check_fleet(ARRAY['host=pg-2 dbname=postgres'])";
+        assert_eq!((refused.code().code(), refused.message()), ("22023", "servers must name the servers to ask"));
+        let hint = "SELECT * FROM snowflake_check_fleet('{pg-2, host=pg-3 dbname=postgres}')";
         assert!(refused.hint().is_some_and(|text| text.contains(hint)), "{nobody}: {refused:?}");
     }
     let refused = error(&mut client, "SELECT problem FROM snowflake_check_fleet(ARRAY['host=pg-2', NULL])");
-    assert_eq!((refused.code().code(), refused.message()), ("22004", "conninfo must not contain nulls"));
+    assert_eq!((refused.code().code(), refused.message()), ("22004", "servers must not contain nulls"));
 }
 
 #[test]

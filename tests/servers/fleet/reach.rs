@@ -39,7 +39,7 @@ fn who_cannot_be_reached_is_reported_and_the_others_are_asked() {
         format!("{silent} connect_timeout=1"),
         silent,
         "host=/nonexistent user=postgres".to_owned(),
-        "nonsense".to_owned(),
+        "nonsense=".to_owned(),
         conninfo(&two),
     ];
     let found = problems(&mut one.connect(), &asked);

@@ -66,7 +66,7 @@ pub const CALLS_OF_A_SUPERUSER: &[&str] = &[
     "snowflake_adopt.run_as('pg_monitor', 'SELECT 1::bigint')",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
-    "snowflake_audit(ARRAY['host=/nowhere']::text[])",
+    "snowflake_audit_fleet(ARRAY['host=/nowhere']::text[])",
     "snowflake_check_fleet(ARRAY['host=/nowhere']::text[])",
     "snowflake_advance(1::bigint, false)",
     "snowflake_accept_mark(false)",

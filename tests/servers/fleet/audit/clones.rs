@@ -60,7 +60,10 @@ fn an_overlap_of_clones_names_their_worker_and_their_ids() {
     let fleet = [&one, &two].map(conninfo);
     let rows = by
         .connect()
-        .query("SELECT result, worker_id, begins_at < until, detail FROM snowflake_audit($1)", &[&fleet.as_slice()])
+        .query(
+            "SELECT result, worker_id, begins_at < until, detail FROM snowflake_audit_fleet($1)",
+            &[&fleet.as_slice()],
+        )
         .expect("an audit");
     let of_worker: Vec<_> = rows.iter().filter(|row| row.get::<_, Option<i32>>(1) == Some(7)).collect();
     let [row] = of_worker[..] else { panic!("{rows:?}") };

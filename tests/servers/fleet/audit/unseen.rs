@@ -131,7 +131,9 @@ fn an_audit_takes_no_nonsense_for_an_answer() {
         asked.connect().batch_execute(&script).unwrap_or_else(|error| panic!("{script}: {error:?}"));
         let told = audit(&by, &[&asked]);
         // What was given up has ended there, too.
-        asked.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'snowflake_audit')");
+        asked.wait_until(
+            "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'snowflake_audit_fleet')",
+        );
         told
     };
     let (results, details) = tell(&[], "3");
