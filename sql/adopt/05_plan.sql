@@ -252,13 +252,13 @@ COMMENT ON FUNCTION snowflake_adopt.plan(regclass, name) IS
     'commands for \gexec that give a column the default snowflake_nextval(), and make it and the columns that reference it bigint; changes nothing itself';
 
 CREATE FUNCTION snowflake_adopt.numbered(
-    schema regnamespace, OUT relation regclass, OUT column_name name, OUT is_key boolean, OUT remark text)
+    schema regnamespace, widen boolean, OUT relation regclass, OUT column_name name, OUT is_key boolean, OUT remark text)
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT relation, column_name, is_key, CASE
         WHEN NOT is_key THEN format('%I of %s is numbered by a sequence, and not in the primary key: it is not changed.', column_name, relation)
-        WHEN NOT coalesce(current_setting('snowflake_pg.widen_serial', true), 'off')::boolean THEN
-            format('%I of %s keeps its numbers, since snowflake_pg.widen_serial is off. Narrower than bigint: ', column_name, relation)
+        WHEN NOT widen THEN
+            format('%I of %s keeps its numbers, since widen is false. Narrower than bigint: ', column_name, relation)
                 || snowflake_adopt.narrow_list(ARRAY[relation], ARRAY[column_name]) || '.' END
     FROM snowflake_adopt.columns_of(schema) JOIN pg_attribute ON attrelid = relation AND attname = column_name
     LEFT JOIN pg_attrdef f ON adrelid = relation AND adnum = attnum
@@ -268,10 +268,10 @@ CREATE FUNCTION snowflake_adopt.numbered(
         AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = relation AND deptype = 'e')
     ORDER BY NOT is_key, relation::text, column_name
 $$;
-COMMENT ON FUNCTION snowflake_adopt.numbered(regnamespace) IS
+COMMENT ON FUNCTION snowflake_adopt.numbered(regnamespace, boolean) IS
     'not to be called: the columns of a schema that sequences or identities number, and why a plan does not change one';
 
-CREATE FUNCTION snowflake_adopt.schema_plan_for_caller(schema regnamespace) RETURNS SETOF snowflake_adopt.step
+CREATE FUNCTION snowflake_adopt.schema_plan_for_caller(schema regnamespace, widen boolean) RETURNS SETOF snowflake_adopt.step
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER ROWS 100 SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -282,10 +282,10 @@ DECLARE
 BEGIN
     SELECT coalesce(array_agg(relation) FILTER (WHERE remark IS NULL), '{}'), coalesce(array_agg(column_name) FILTER (WHERE remark IS NULL), '{}'),
         array_remove(array_agg(remark), NULL), coalesce(bool_or(is_key), false)
-        INTO relations, columns, remarks, has_keys FROM snowflake_adopt.numbered(schema);
+        INTO relations, columns, remarks, has_keys FROM snowflake_adopt.numbered(schema, widen);
     RETURN QUERY SELECT 0, NULL::text, concat(format('These columns become bigint: %s.', narrow),
             ' The application must declare them with 64 bits before the plan runs.',
-            ' To leave their keys unchanged, set snowflake_pg.widen_serial to off, and make a new plan.')
+            ' To leave their keys unchanged, make a plan without widen.')
         FROM snowflake_adopt.narrow_list(relations, columns) narrow WHERE narrow IS NOT NULL;
     RETURN QUERY SELECT 0, NULL::text, remark FROM unnest(remarks) remark;
     IF NOT has_keys THEN
@@ -295,8 +295,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.schema_plan_for_caller(regnamespace) IS 'not to be called: does what schema_plan() is for';
-CREATE FUNCTION snowflake_adopt.schema_plan(schema regnamespace) RETURNS SETOF snowflake_adopt.step
+COMMENT ON FUNCTION snowflake_adopt.schema_plan_for_caller(regnamespace, boolean) IS 'not to be called: does what schema_plan() is for';
+CREATE FUNCTION snowflake_adopt.schema_plan(schema regnamespace, widen boolean DEFAULT false) RETURNS SETOF snowflake_adopt.step
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE ROWS 100 AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
-COMMENT ON FUNCTION snowflake_adopt.schema_plan(regnamespace) IS
-    'the commands of plan() for all primary keys of a schema that sequences or identities number, in a transaction for each table that must be rewritten; leaves narrow keys where snowflake_pg.widen_serial is off; changes nothing itself';
+COMMENT ON FUNCTION snowflake_adopt.schema_plan(regnamespace, boolean) IS
+    'the commands of plan() for all primary keys of a schema that sequences or identities number, in a transaction for each table that must be rewritten; leaves narrow keys as they are, unless widen is true; changes nothing itself';

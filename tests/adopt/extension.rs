@@ -62,12 +62,12 @@ fn a_role_without_rights_plans_for_its_own_tables_and_reads_no_others() {
         .batch_execute(
             "CREATE TABLE orders (id serial PRIMARY KEY); CREATE ROLE planner; CREATE SCHEMA own AUTHORIZATION planner;
              GRANT USAGE ON SCHEMA ids TO planner; SET ROLE planner;
-             SET snowflake_pg.widen_serial = on; CREATE TABLE own.items (id serial PRIMARY KEY)",
+             CREATE TABLE own.items (id serial PRIMARY KEY)",
         )
         .expect("a role");
     run(&mut client, "plan", "'own.items'");
     run(&mut client, "revert_plan", "'own.items'");
-    for call in ["plan('orders')", "schema_plan('public')", "run_as('postgres', 'SELECT 1')"] {
+    for call in ["plan('orders')", "schema_plan('public', true)", "run_as('postgres', 'SELECT 1')"] {
         let refused = error(&mut client, &format!("SELECT snowflake_adopt.{call}"));
         assert_eq!(refused.code().code(), "42501", "{call}: {refused:?}");
     }

@@ -17,25 +17,26 @@ const TABLES: &str = "
     CREATE PUBLICATION changes FOR TABLE orders;
     INSERT INTO customers (name) VALUES ('Ada'); INSERT INTO orders (customer_id) VALUES (1); INSERT INTO items VALUES (1, 1, 1)";
 
-/// A database with these tables, and whether narrow keys become wider.
-fn tables(widens: &str) -> (Database, Client) {
+/// What a plan is made for, with narrow keys.
+const WIDEN: &str = "'public', widen => true";
+
+/// A database with these tables.
+fn tables() -> (Database, Client) {
     let (database, mut client) = database();
-    let settings = format!("SET client_min_messages = error; SET snowflake_pg.widen_serial = {widens}");
-    client.batch_execute(&format!("{settings}; {TABLES}")).expect("tables");
+    client.batch_execute(&format!("SET client_min_messages = error; {TABLES}")).expect("tables");
     (database, client)
 }
 
 #[test]
 fn every_key_of_a_schema_goes_over_and_what_the_plan_leaves_is_named() {
-    let (_database, mut client) = tables("on");
-    let Plan { commands, notes } = plan(&mut client, "schema_plan", "'public'");
+    let (_database, mut client) = tables();
+    let Plan { commands, notes } = plan(&mut client, "schema_plan", WIDEN);
     assert_eq!(
         notes,
         [
             "These columns become bigint: id of public.customers, customer_id of public.items, order_id of \
              public.items, customer_id of public.orders, id of public.orders. The application must declare them with \
-             64 bits before the plan runs. To leave their keys unchanged, set snowflake_pg.widen_serial to off, and \
-             make a new plan.",
+             64 bits before the plan runs. To leave their keys unchanged, make a plan without widen.",
             "place of public.orders is numbered by a sequence, and not in the primary key: it is not changed.",
             "public.orders is published by changes: make the column a bigint on the subscribers first.",
             "order_id of public.notes is of type integer, and may reference public.orders without a foreign key: it is not changed.",
@@ -64,15 +65,15 @@ fn every_key_of_a_schema_goes_over_and_what_the_plan_leaves_is_named() {
     }
     client.batch_execute("INSERT INTO items SELECT max(id), 1, max(customer_id) FROM orders").expect("a row");
     assert_eq!(value(&mut client, "SELECT count(*) FROM all_items"), "2");
-    let Plan { commands, notes } = plan(&mut client, "schema_plan", "'public'");
+    let Plan { commands, notes } = plan(&mut client, "schema_plan", WIDEN);
     assert_eq!((commands.len(), notes.len()), (0, 2), "{notes:?}");
     assert!(notes[1].starts_with("There is nothing to do"), "{notes:?}");
 }
 
 #[test]
 fn a_plan_of_which_a_part_has_failed_gives_no_table_snowflake_ids() {
-    let (_database, mut client) = tables("on");
-    let commands = plan(&mut client, "schema_plan", "'public'").commands;
+    let (_database, mut client) = tables();
+    let commands = plan(&mut client, "schema_plan", WIDEN).commands;
     // As psql does, which goes on after an error.
     let mut failed = Vec::new();
     for command in commands {
@@ -87,15 +88,17 @@ fn a_plan_of_which_a_part_has_failed_gives_no_table_snowflake_ids() {
     assert_eq!(value(&mut client, defaults), "0");
     assert_eq!(value(&mut client, "SELECT count(*) FROM all_items"), "1");
     // The next plan does the rest.
-    let commands = plan(&mut client, "schema_plan", "'public'").commands;
+    let commands = plan(&mut client, "schema_plan", WIDEN).commands;
     run_all(&mut client, &commands);
     // With that of the partition.
     assert_eq!(value(&mut client, defaults), "5");
 }
 
 #[test]
-fn a_plan_for_a_schema_leaves_narrow_keys_their_numbers_where_widen_serial_is_off() {
-    let (_database, mut client) = tables("off");
+fn a_plan_for_a_schema_leaves_narrow_keys_their_numbers_unless_it_is_told_to_widen_them() {
+    let (_database, mut client) = tables();
+    // What new columns become is another matter.
+    client.batch_execute("SET snowflake_pg.widen_serial = on").expect("a parameter");
     client
         .batch_execute(
             "CREATE DOMAIN small AS integer; CREATE TABLE wide (id bigserial PRIMARY KEY); CREATE TABLE uses (of small REFERENCES wide)",
@@ -105,9 +108,9 @@ fn a_plan_for_a_schema_leaves_narrow_keys_their_numbers_where_widen_serial_is_of
     assert_eq!(
         notes,
         [
-            "id of public.customers keeps its numbers, since snowflake_pg.widen_serial is off. Narrower than bigint: id of public.customers, customer_id of public.items, customer_id of public.orders.",
-            "id of public.orders keeps its numbers, since snowflake_pg.widen_serial is off. Narrower than bigint: order_id of public.items, id of public.orders.",
-            "id of public.wide keeps its numbers, since snowflake_pg.widen_serial is off. Narrower than bigint: of of public.uses.",
+            "id of public.customers keeps its numbers, since widen is false. Narrower than bigint: id of public.customers, customer_id of public.items, customer_id of public.orders.",
+            "id of public.orders keeps its numbers, since widen is false. Narrower than bigint: order_id of public.items, id of public.orders.",
+            "id of public.wide keeps its numbers, since widen is false. Narrower than bigint: of of public.uses.",
             "place of public.orders is numbered by a sequence, and not in the primary key: it is not changed.",
         ]
     );
@@ -138,7 +141,7 @@ fn a_plan_for_a_schema_leaves_narrow_keys_their_numbers_where_widen_serial_is_of
 
 #[test]
 fn a_schema_goes_back_to_its_own_numbers_by_one_plan_which_names_what_it_leaves() {
-    let (_database, mut client) = tables("on");
+    let (_database, mut client) = tables();
     client
         .batch_execute(
             "CREATE SCHEMA other; CREATE TABLE other.away (id bigint PRIMARY KEY DEFAULT ids.snowflake_id());
@@ -147,7 +150,7 @@ fn a_schema_goes_back_to_its_own_numbers_by_one_plan_which_names_what_it_leaves(
              CREATE VIEW all_seen AS SELECT id FROM seen; INSERT INTO made DEFAULT VALUES",
         )
         .expect("tables that are made with Snowflake IDs");
-    let commands = plan(&mut client, "schema_plan", "'public'").commands;
+    let commands = plan(&mut client, "schema_plan", WIDEN).commands;
     run_all(&mut client, &commands);
     let insert = |client: &mut Client| {
         [

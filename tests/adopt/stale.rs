@@ -24,8 +24,7 @@ fn first_error(client: &mut Client, commands: &[String]) -> Option<String> {
 }
 
 fn schema_plan(client: &mut Client) -> Vec<String> {
-    client.batch_execute("SET snowflake_pg.widen_serial = on").expect("a parameter");
-    plan(client, "schema_plan", "'public'").commands
+    plan(client, "schema_plan", "'public', widen => true").commands
 }
 
 fn type_of_id(client: &mut Client) -> String {

@@ -110,7 +110,7 @@ const POLLS: (&str, &str) = ("DJANGO_SETTINGS_MODULE", "polls_settings");
 
 /// Runs a plan for all tables of the application, as its role.
 fn run_plan(client: &mut Client, which: &str) {
-    let steps = client.query(&format!("SELECT command FROM snowflake_adopt.{which}('public')"), &[]);
+    let steps = client.query(&format!("SELECT command FROM snowflake_adopt.{which}"), &[]);
     let commands: Vec<String> = steps.expect("a plan").iter().filter_map(|step| step.get(0)).collect();
     assert!(!commands.is_empty(), "{which}");
     for command in commands {
@@ -147,21 +147,19 @@ fn new_users_of_a_project_of_django_log_in_after_a_plan_for_its_schema_and_after
     };
     assert_eq!(log_in(&cluster), Ok([1, 1]));
 
-    client.batch_execute("SET snowflake_pg.widen_serial = off").expect("the parameter");
-    run_plan(&mut client, "schema_plan");
+    run_plan(&mut client, "schema_plan('public')");
     agrees();
     let [user, question] = log_in(&cluster).expect("a session");
     assert!(user == 2 && question > 1 << 60, "{user}, {question}");
-    run_plan(&mut client, "revert_schema_plan");
+    run_plan(&mut client, "revert_schema_plan('public')");
     agrees();
     assert_eq!(log_in(&cluster), Ok([3, 2]));
 
     // As the plan says, models must declare the wider columns.
-    client.batch_execute("SET snowflake_pg.widen_serial = on").expect("the parameter");
-    run_plan(&mut client, "schema_plan");
+    run_plan(&mut client, "schema_plan('public', widen => true)");
     let said = log_in(&cluster).expect_err("keys that Django takes for 32 bits");
     assert!(said.contains("DoesNotExist"), "{said}");
-    run_plan(&mut client, "revert_schema_plan");
+    run_plan(&mut client, "revert_schema_plan('public')");
     agrees();
     assert_eq!(log_in(&cluster), Ok([4, 3]));
 }
