@@ -112,8 +112,9 @@ fn at_once<T: Send>(
 
 fn session(registry: &Registry) -> Result<Client> {
     let mut client = registry.config().user("fleet").connect(NoTls)?;
-    client
-        .query("SELECT version, clock FROM snowflake_registry.server_hello(NULL, NULL, NULL, NULL, NULL, NULL)", &[])?;
+    let hello = "SELECT version, clock FROM snowflake_registry.server_hello(
+        held_token => NULL, held_until => NULL, held_receipt => NULL, worker => NULL, seen_revision => NULL)";
+    client.query(hello, &[])?;
     Ok(client)
 }
 
@@ -134,7 +135,8 @@ fn claim(registry: &Registry, nth: usize, clock_offset_ms: i64) -> Result<Server
     let token = format!("00000000-0000-4000-8000-{nth:012}");
     let query = format!(
         "SELECT worker, begins, granted, receipt FROM snowflake_registry.server_claim(
-            '{{}}', '{token}', NULL, 0, {GREATEST}, NULL, {})",
+            presented => '{{}}', new_token => '{token}', configured => NULL, least_worker => 0, greatest_worker => {GREATEST},
+            avoided => NULL, about => {})",
         about(LEASE_MS, clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;
@@ -146,8 +148,9 @@ fn renew(registry: &Registry, server: &Server) -> Result<Server> {
     let Server { token, worker, granted, receipt, clock_offset_ms, .. } = server;
     let next = token.replacen("0000-4", "0001-4", 1);
     let query = format!(
-        "SELECT granted, receipt FROM snowflake_registry.server_renew('{{{token}}}', '{next}', {granted}, '{receipt}',
-            {worker}, 0, {})",
+        "SELECT granted, receipt FROM snowflake_registry.server_renew(
+            presented => '{{{token}}}', new_token => '{next}', held_until => {granted}, held_receipt => '{receipt}',
+            worker => {worker}, seen_revision => 0, about => {})",
         about(3_600_000, *clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;

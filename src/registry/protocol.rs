@@ -82,7 +82,8 @@ impl Session {
             known.map(|lease| lease.worker.to_string()),
             known.map(|lease| lease.revision.to_string()),
         ];
-        let query = c"SELECT version, clock FROM snowflake_registry.server_hello($1, $2, $3, $4, $5)";
+        let query = c"SELECT version, clock FROM snowflake_registry.server_hello(
+            held_token => $1, held_until => $2, held_receipt => $3, worker => $4, seen_revision => $5)";
         let (sent, at) = (Instant::now(), clock::unix_ms());
         let answer = remote.query(query, &parameters, until).map_err(with_hint)?;
         let error_ms = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX) / 2;
@@ -107,12 +108,12 @@ impl Session {
     /// Leases a worker. Where the server had a lease, its worker if that is free.
     pub fn claim(&mut self, had: Option<&Lease>, claim: &Claim, about: &About) -> Result<(Claimed, Notes), Failure> {
         let parameters = [
-            presented(had),
-            Some(uuid(claim.token)),
-            claim.wish.worker.map(|worker| worker.to_string()),
-            Some(claim.wish.least.to_string()),
-            Some(claim.wish.greatest.to_string()),
-            claim.avoided.map(|worker| worker.to_string()),
+            ("presented", presented(had)),
+            ("new_token", Some(uuid(claim.token))),
+            ("configured", claim.wish.worker.map(|worker| worker.to_string())),
+            ("least_worker", Some(claim.wish.least.to_string())),
+            ("greatest_worker", Some(claim.wish.greatest.to_string())),
+            ("avoided", claim.avoided.map(|worker| worker.to_string())),
         ];
         let answer = self.ask_about("server_claim", &parameters, about)?;
         let begins = required(&answer, c"begins")?;
@@ -124,7 +125,7 @@ impl Session {
 
     /// Extends a lease, which has the other one of its tokens from then on.
     pub fn renew(&mut self, lease: &Lease, about: &About) -> Result<(Renewal<Failure>, Notes), Failure> {
-        let answer = self.ask_about("server_renew", &renewal(lease), about)?;
+        let answer = self.ask_about("server_renew", &renewal(lease, lease), about)?;
         let renewal = if answer.value(0, c"granted").is_some() {
             Renewal::Granted(grant(&answer)?)
         } else {
@@ -141,23 +142,25 @@ impl Session {
     /// Ends a lease early: from then on, it is the lowered one, beyond which the server issues nothing. Its new token
     /// is not presented, so that a release that arrives late does not end the next renewal's grant.
     pub fn release(&mut self, held: &Lease, lowered: &Lease, about: &About) -> Result<Grant, Failure> {
-        let mut parameters = Vec::from(renewal(held));
-        parameters[1] = Some(uuid(lowered.tokens[1]));
-        parameters.push(Some(lowered.granted_until.to_string()));
+        let mut parameters = Vec::from(renewal(held, lowered));
+        parameters.push(("lowered", Some(lowered.granted_until.to_string())));
         grant(&self.ask_about("server_release", &parameters, about)?)
     }
 
-    /// Calls a function with these parameters, and with what the server says about itself.
-    fn ask_about(&mut self, function: &str, parameters: &[Option<String>], about: &About) -> Result<Answer, Failure> {
+    /// Calls a function with these arguments, and with what the server says about itself. By names, so that a later registry
+    /// can have more of them.
+    fn ask_about(&mut self, function: &str, arguments: &[Argument], about: &About) -> Result<Answer, Failure> {
         let about = about.values(self.clock_offset_ms);
-        let numbered = (1..=parameters.len()).map(|nth| format!("${nth}, ")).collect::<String>();
-        let named =
-            about.iter().zip(parameters.len() + 1..).map(|((name, kind, _), nth)| format!("'{name}', ${nth}::{kind}"));
-        let named = named.collect::<Vec<_>>().join(", ");
-        let query =
-            format!("SELECT * FROM snowflake_registry.{function}({numbered}pg_catalog.jsonb_build_object({named}))");
+        let given = (1..).zip(arguments).map(|(nth, (name, _))| format!("{name} => ${nth}, ")).collect::<String>();
+        let said =
+            about.iter().zip(arguments.len() + 1..).map(|((name, kind, _), nth)| format!("'{name}', ${nth}::{kind}"));
+        let said = said.collect::<Vec<_>>().join(", ");
+        let query = format!(
+            "SELECT * FROM snowflake_registry.{function}({given}about => pg_catalog.jsonb_build_object({said}))"
+        );
         let query = CString::new(query).expect("no zero byte");
-        let values: Vec<_> = parameters.iter().cloned().chain(about.into_iter().map(|(_, _, value)| value)).collect();
+        let given = arguments.iter().map(|(_, value)| value.clone());
+        let values: Vec<_> = given.chain(about.into_iter().map(|(_, _, value)| value)).collect();
         self.remote.query(&query, &values, self.until)
     }
 }
@@ -180,15 +183,18 @@ impl About {
     }
 }
 
+/// An argument of a function of the registry: its name and its value.
+type Argument = (&'static str, Option<String>);
+
 /// What proves a lease, with the token of the next one.
-fn renewal(lease: &Lease) -> [Option<String>; 6] {
+fn renewal(lease: &Lease, next: &Lease) -> [Argument; 6] {
     [
-        presented(Some(lease)),
-        Some(uuid(lease.tokens[1])),
-        Some(lease.granted_until.to_string()),
-        Some(hexadecimal(&lease.receipt)),
-        Some(lease.worker.to_string()),
-        Some(lease.revision.to_string()),
+        ("presented", presented(Some(lease))),
+        ("new_token", Some(uuid(next.tokens[1]))),
+        ("held_until", Some(lease.granted_until.to_string())),
+        ("held_receipt", Some(hexadecimal(&lease.receipt))),
+        ("worker", Some(lease.worker.to_string())),
+        ("seen_revision", Some(lease.revision.to_string())),
     ]
 }
 
