@@ -18,6 +18,7 @@ mod layouts;
 mod logical;
 mod memory;
 mod migration;
+mod moved;
 mod odd_files;
 mod one_writer;
 mod outsiders;
