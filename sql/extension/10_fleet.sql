@@ -1,25 +1,25 @@
 -- The servers of a fleet
 
 -- Types instead of OUT parameters, which would make \df wider.
-CREATE TYPE snowflake_server AS (
+CREATE TYPE snowflake_identity AS (
     system_identifier bigint, datacenter_id integer, worker_id integer, worker_id_source text, state text, layout text,
     clock timestamptz, version text, in_recovery boolean);
-COMMENT ON TYPE snowflake_server IS 'row of snowflake_server()';
-COMMENT ON COLUMN snowflake_server.system_identifier IS
+COMMENT ON TYPE snowflake_identity IS 'row of snowflake_identity()';
+COMMENT ON COLUMN snowflake_identity.system_identifier IS
     'as in pg_control_system(): equal for copies of one database cluster';
-COMMENT ON COLUMN snowflake_server.datacenter_id IS 'data center; NULL if there is none';
-COMMENT ON COLUMN snowflake_server.worker_id IS 'worker ID; NULL if there is none';
-COMMENT ON COLUMN snowflake_server.worker_id_source IS 'as in snowflake_status';
-COMMENT ON COLUMN snowflake_server.state IS 'as in snowflake_status';
-COMMENT ON COLUMN snowflake_server.layout IS 'spelled out, with its epoch; NULL if it is invalid';
-COMMENT ON COLUMN snowflake_server.clock IS 'what the clock of the server shows';
-COMMENT ON COLUMN snowflake_server.version IS 'version of the library, which can be newer than the extension';
-COMMENT ON COLUMN snowflake_server.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
+COMMENT ON COLUMN snowflake_identity.datacenter_id IS 'data center; NULL if there is none';
+COMMENT ON COLUMN snowflake_identity.worker_id IS 'worker ID; NULL if there is none';
+COMMENT ON COLUMN snowflake_identity.worker_id_source IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_identity.state IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_identity.layout IS 'spelled out, with its epoch; NULL if it is invalid';
+COMMENT ON COLUMN snowflake_identity.clock IS 'what the clock of the server shows';
+COMMENT ON COLUMN snowflake_identity.version IS 'version of the library, which can be newer than the extension';
+COMMENT ON COLUMN snowflake_identity.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
 
-CREATE FUNCTION snowflake_server() RETURNS snowflake_server
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_server_wrapper';
-COMMENT ON FUNCTION snowflake_server() IS
-    'what tells this server from others: cluster, worker ID, layout, clock: SELECT * FROM snowflake_server()';
+CREATE FUNCTION snowflake_identity() RETURNS snowflake_identity
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_identity_wrapper';
+COMMENT ON FUNCTION snowflake_identity() IS
+    'what tells this server from others: cluster, worker ID, layout, clock: SELECT * FROM snowflake_identity()';
 
 CREATE TYPE snowflake_fleet_member AS (
     server integer, address text, state text, system_identifier bigint, datacenter_id integer, worker_id integer,

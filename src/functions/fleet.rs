@@ -5,8 +5,8 @@ mod audit;
 mod same_server;
 
 use super::argument::too_long;
+use super::identity::system_identifier;
 use super::row::{Row, column};
-use super::server::system_identifier;
 use super::state::{Condition, is_in_recovery};
 use super::time::unix_us;
 use crate::config::gucs;

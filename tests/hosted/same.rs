@@ -110,14 +110,14 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
     "snowflake_create_operator_class(name,text,text,name) void",
     "snowflake_first_id(timestamp with time zone,boolean,text) bigint",
+    "snowflake_identity() snowflake_identity",
     "snowflake_instant(timestamp without time zone) timestamp with time zone",
     "snowflake_issued_elsewhere(bigint) boolean",
     "snowflake_last_id(timestamp with time zone,boolean,text) bigint",
     "snowflake_lives() SETOF snowflake_life",
     "snowflake_midnight(date) timestamp without time zone",
     "snowflake_replace_time(regclass,name,interval,text) SETOF text",
-    "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
-    "snowflake_server() snowflake_server",
+    "snowflake_reset_mark(timestamp with time zone) timestamp with time zone",
     "snowflake_stats_reset() void",
 ];
 

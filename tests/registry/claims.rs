@@ -136,7 +136,7 @@ fn a_server_whose_mark_is_damaged_gets_another_worker_and_can_be_repaired() {
     server.start();
     assert_eq!(worker_of(&server), "1022", "{}", server.log());
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "XX001");
-    answer_of(&server, "SELECT snowflake_reset_state(now())");
+    answer_of(&server, "SELECT snowflake_reset_mark(now())");
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);
 }

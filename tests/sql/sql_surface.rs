@@ -310,7 +310,7 @@ fn an_ordinary_role_can_issue_decode_and_look_unless_it_is_told_not_to() {
     client
         .batch_execute(
             "SELECT snowflake_decode(snowflake_nextval()); SELECT * FROM snowflake_status;
-             SELECT * FROM snowflake_server(); SELECT snowflake_issued_elsewhere(1)",
+             SELECT * FROM snowflake_identity(); SELECT snowflake_issued_elsewhere(1)",
         )
         .expect("functions for everyone");
     assert_eq!(value(&mut client, "SELECT state_directory FROM snowflake_status"), "NULL", "for administrators");

@@ -211,7 +211,7 @@ fn schema(remote: &mut Remote, function: &str) -> Result<String, Failure> {
 
 /// Asks a server which it is.
 pub fn ask(remote: &mut Remote) -> Result<Account, Failure> {
-    let schema = schema(remote, "snowflake_server")?;
+    let schema = schema(remote, "snowflake_identity")?;
     let identity = format!(
         "SELECT i.system_identifier, i.datacenter_id, i.worker_id, i.state, i.layout,
             i.in_recovery::pg_catalog.int4 AS in_recovery,
@@ -219,7 +219,7 @@ pub fn ask(remote: &mut Remote) -> Result<Account, Failure> {
             (EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000)
                 ::pg_catalog.int8 AS started,
             pg_catalog.current_setting('snowflake_pg.wal_mark', true) AS wal_mark
-         FROM {schema}.snowflake_server() AS i"
+         FROM {schema}.snowflake_identity() AS i"
     );
     let identity = CString::new(identity).map_err(|_| unexpected())?;
     let (asked_us, asked) = (clock::microseconds(clock::since_1970()), Instant::now());

@@ -203,7 +203,7 @@ fn a_transaction_from_before_the_start_of_the_generator_does_not_take_the_horizo
     other.batch_execute("BEGIN; SAVEPOINT s").expect("a transaction");
     error(&mut other, "SELECT snowflake_nextval()");
     other.batch_execute("ROLLBACK TO s").expect("a transaction");
-    client.batch_execute("SELECT snowflake_reset_state(clock_timestamp() + interval '1 s')").expect("a mark");
+    client.batch_execute("SELECT snowflake_reset_mark(clock_timestamp() + interval '1 s')").expect("a mark");
     insert(&mut client);
     assert!(horizon(&mut client) > before, "{:?}", first_ids(&mut client));
     assert_eq!(polled(&mut client), 4);
