@@ -60,13 +60,14 @@ fn a_machine_that_is_booted_gets_the_worker_back_that_its_server_has_released() 
 #[test]
 fn a_server_that_is_killed_again_and_again_while_it_starts_uses_up_no_workers() {
     let registry = Registry::start();
-    let mut server = start(numbered(&registry, 5).set("snowflake_pg.start_margin", "1min"));
+    let mut server =
+        start(numbered(&registry, 5).set("snowflake_pg.max_borrow", "1min").set("snowflake_pg.max_first_wait", "1min"));
     for _ in 0..3 {
         assert_eq!(worker_of(&server), "5", "{}", server.log());
         server.restart(Signal::KILL);
     }
     server.stop(Signal::INT);
-    server.configure("snowflake_pg.start_margin", "1s");
+    server.configure("snowflake_pg.max_first_wait", 0);
     server.start();
     assert_eq!(answer_of(&server, OF_NEXT_ID), "5", "{}", server.log());
 }

@@ -56,7 +56,7 @@ fn a_mark_that_cannot_be_read_is_the_problem_of_a_server_that_has_not_started() 
 /// Without a mark, the server waits for its clock first.
 #[test]
 fn a_mark_that_cannot_be_written_is_the_problem_once_the_start_margin_has_passed() {
-    let mut cluster = builder().set("snowflake_pg.start_margin", "1s").faulty_disk().create();
+    let mut cluster = builder().set("snowflake_pg.max_first_wait", "1s").faulty_disk().create();
     cluster.disk().obey(Order::FailFileFlush);
     cluster.start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
@@ -155,7 +155,7 @@ fn each_state_says_whether_the_next_call_gets_an_id() {
     damaged.start();
     damaged.wait_until("SELECT problem IS NOT NULL FROM snowflake_status");
     see(&damaged, "not started");
-    see(&started(builder().set("snowflake_pg.start_margin", "5s")), "waiting");
+    see(&started(builder().set("snowflake_pg.max_first_wait", "5s")), "waiting");
 
     let document = "docs/operations.md";
     let comment = value(&mut primary.connect(), "SELECT col_description('snowflake_status'::regclass, 1)");

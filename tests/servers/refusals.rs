@@ -178,9 +178,9 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         ("snowflake_pg.wal_mark", "required", "Available values: off, prefer, require."),
         ("snowflake_pg.clock_regression", "eror", "Available values: borrow, wait, error, history."),
         (
-            "snowflake_pg.start_margin",
+            "snowflake_pg.max_borrow",
             "30 secs",
-            "Valid values are integers from -1 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
+            "Valid values are integers from 0 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
         ),
         (
             "snowflake_pg.reserve_ahead",
@@ -204,7 +204,7 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
     // What PostgreSQL takes for a number is one, and for the name of a mode.
     let builder =
         Cluster::builder().worker(0).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", "0x1F");
-    let builder = builder.set("snowflake_pg.wal_mark", "Prefer").set("snowflake_pg.start_margin", "0.5 s");
+    let builder = builder.set("snowflake_pg.wal_mark", "Prefer").set("snowflake_pg.max_borrow", "0.5 s");
     let cluster = builder.start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
