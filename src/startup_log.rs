@@ -119,6 +119,7 @@ fn with_source(text: String, resolved: Option<&Resolved>) -> String {
             format!("{} ({})", resolved.number, displayable(&resolved.source))
         }
         Some(resolved) => resolved.number.to_string(),
+        None if text.is_empty() => "''".to_owned(),
         None => displayable(&text),
     }
 }

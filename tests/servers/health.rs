@@ -34,7 +34,7 @@ fn assert_problem(cluster: &Cluster, state: &str, message: &str) {
 fn the_problem_is_the_error_that_the_next_call_will_get() {
     let must_preload = "snowflake_pg must be loaded via shared_preload_libraries to issue IDs";
     assert_problem(&Cluster::builder().start(), "not preloaded", must_preload);
-    assert_problem(&builder().worker(-1).start(), "worker unset", "this server has no worker ID");
+    assert_problem(&builder().worker("").start(), "worker unset", "this server has no worker ID");
     assert_problem(&builder().worker(5000).start(), "misconfigured", "snowflake_pg.worker_id does not fit the layout");
     let future = "t41 w10 s12 epoch=2060-01-01T00:00:00Z";
     let outside = builder().set("snowflake_pg.layout", future).start();
@@ -144,7 +144,7 @@ fn each_state_says_whether_the_next_call_gets_an_id() {
     primary.set_clock(-600.0);
     see(&primary, "clock behind");
     see(&started(Cluster::builder()), "not preloaded");
-    see(&started(builder().worker(-1)), "worker unset");
+    see(&started(builder().worker("")), "worker unset");
     see(&started(builder().worker(5000)), "misconfigured");
     see(&started(builder().set("snowflake_pg.layout", "t41 w10 s12 epoch=2060-01-01T00:00:00Z")), "outside the layout");
     see(&started(builder().worker("registry").set("snowflake_pg.registry_conninfo", "host=/nowhere")), "no lease");
