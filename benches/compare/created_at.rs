@@ -21,8 +21,12 @@ const CPU: Question = Question { case: "CPU time of one row", unit: "ns", better
 const WAL: Question = Question { case: "WAL of one row", unit: "bytes", ..CPU };
 const TABLE: Question = Question { case: "Bytes of one row in the table", ..WAL };
 const INDEXES: Question = Question { case: "Bytes of one row in all indexes", ..WAL };
-const PLANNING: Question =
-    Question { case: "CPU time of planning a query", unit: "ns", reference: "WHERE n = 1, enable_time_ranges = off", ..CPU };
+const PLANNING: Question = Question {
+    case: "CPU time of planning a query",
+    unit: "ns",
+    reference: "WHERE n = 1, enable_time_ranges = off",
+    ..CPU
+};
 
 pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     load(servers, effort, report);

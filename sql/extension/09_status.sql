@@ -42,7 +42,7 @@ COMMENT ON COLUMN snowflake_status.lead IS
 COMMENT ON COLUMN snowflake_status.durable_mark IS
     'time on disk that no ID reaches, and at which IDs continue after a crash';
 COMMENT ON COLUMN snowflake_status.mark_left IS
-    'how far the durable mark is ahead of the clock; NULL unless IDs were issued within snowflake_pg.keep_warm';
+    'how far the durable mark is ahead of the clock; NULL unless IDs were issued within the last minute';
 COMMENT ON COLUMN snowflake_status.keeper_pid IS
     'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
 COMMENT ON COLUMN snowflake_status.state_directory IS

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) static PARAMETERS: &[&dyn Define] =
-    &[&RESERVE_AHEAD, &KEEP_WARM, &MAX_FIRST_WAIT, &WAL_MARK, &STATE_DIRECTORY, &VMCLOCK];
+    &[&RESERVE_AHEAD, &KEEP_WARM, &MAX_FIRST_WAIT, &WAL_MARK, &STATE_DIRECTORY, &CLONE_DETECTION, &VMCLOCK];
 
 static RESERVE_AHEAD: Parameter<Number> = Parameter {
     name: c"snowflake_pg.reserve_ahead",
@@ -35,7 +35,7 @@ static KEEP_WARM: Parameter<Number> = Parameter {
     short: c"Sets how long after the last ID the durable mark is kept ahead of the clock.",
     long: c"A call within this time does not wait for the disk. 0: only while IDs are issued.",
     context: PGC_SIGHUP,
-    flags: GUC_UNIT_S,
+    flags: FOR_DEVELOPERS | GUC_UNIT_S,
     value: Number::new(60, 0..=86_400),
 };
 
@@ -95,16 +95,45 @@ pub fn state_directory() -> PathBuf {
     PathBuf::from(OsString::from_vec(STATE_DIRECTORY.get().into_bytes()))
 }
 
+static CLONE_DETECTION: Parameter<Choice<CloneDetection>> = Parameter {
+    name: c"snowflake_pg.clone_detection",
+    short: c"Sets whether the server notices that its machine was restored or cloned.",
+    long: c"",
+    context: PGC_POSTMASTER,
+    flags: 0,
+    value: Choice::new(CloneDetection::Auto),
+};
+
+/// Whether the server notices that its machine was cloned.
+#[derive(Clone, Copy, PartialEq)]
+enum CloneDetection {
+    Auto,
+    Off,
+}
+
+snowflake_core::words!(CloneDetection {
+    Auto = "auto": "where the hypervisor tells",
+    Off = "off" | "false" | "no" | "0": "nothing notices that",
+});
+
+/// Whether the server is to notice that its machine was cloned, where the hypervisor tells.
+pub fn detects_clones() -> bool {
+    match CLONE_DETECTION.get() {
+        CloneDetection::Auto => true,
+        CloneDetection::Off => false,
+    }
+}
+
 static VMCLOCK: Parameter<Text> = Parameter {
     name: c"snowflake_pg.vmclock",
     short: c"Sets the device by which the server notices that its machine was restored or cloned.",
-    long: c"If it is empty, or there is no such device, nothing notices that.",
+    long: c"Linux has one for all machines.",
     context: PGC_POSTMASTER,
-    flags: 0,
+    flags: FOR_DEVELOPERS,
     value: Text::new(c"/dev/vmclock0"),
 };
 
-/// The device that tells the generation of the machine; empty if none is to be used.
+/// The device that tells the generation of the machine.
 pub fn vmclock() -> PathBuf {
     PathBuf::from(OsString::from_vec(VMCLOCK.get().into_bytes()))
 }

@@ -29,7 +29,8 @@ fn a_date_or_timestamp_that_no_timestamptz_can_be_is_compared_as_postgresql_does
                     format!("SELECT count(*) FROM {view} WHERE (created_at, id) {operator} ('999999-12-31'::date, 5)");
                 for query in conditions.iter().chain(&constants).chain([&rows]) {
                     let [on, off] = ["on", "off"].map(|setting| {
-                        let settings = format!("SET TIME ZONE '{zone}'; SET snowflake_pg.enable_time_ranges = {setting}");
+                        let settings =
+                            format!("SET TIME ZONE '{zone}'; SET snowflake_pg.enable_time_ranges = {setting}");
                         client.batch_execute(&settings).expect("settings");
                         value(&mut client, query)
                     });

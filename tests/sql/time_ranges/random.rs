@@ -42,7 +42,9 @@ fn random_queries_give_the_same_rows_as_without_ranges() {
         client.batch_execute(&format!("SET TIME ZONE '{zone}'; SET enable_sort = {sort}")).expect("settings");
         let query = query(&mut random);
         let [with, without] = ["on", "off"].map(|setting| {
-            client.batch_execute(&format!("SET snowflake_pg.enable_time_ranges = {setting}; BEGIN")).expect("a setting");
+            client
+                .batch_execute(&format!("SET snowflake_pg.enable_time_ranges = {setting}; BEGIN"))
+                .expect("a setting");
             let rows = rows(&mut client, &query);
             client.batch_execute("ROLLBACK").expect("the end");
             rows
