@@ -10,8 +10,6 @@ CREATE VIEW snowflake_status AS
         state text, problem text, problem_sqlstate text,
         worker_id integer, worker_id_source text, datacenter_id integer, layout text, usable_until timestamptz,
         max_ids_per_second bigint,
-        clock_regression text, sequence_exhaustion text, sequence_start text,
-        max_borrow interval, max_wait interval, reserve_ahead interval,
         last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
         state_directory text, clone_detection text,
         lease_until timestamptz, clock_offset interval, registry_error text,
@@ -22,7 +20,7 @@ CREATE VIEW snowflake_status AS
         library_version text, extension_version text);
 GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
-    'one row about this server: its state, settings in force, durable mark, and counters';
+    'one row about this server: its state, durable mark, and counters';
 COMMENT ON COLUMN snowflake_status.state IS
     'ready, or idle if no ID was issued since the server started; others are in docs/operations.md';
 COMMENT ON COLUMN snowflake_status.problem IS
@@ -34,7 +32,6 @@ COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server;
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
 COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that the layout lets this server issue in a second';
-COMMENT ON COLUMN snowflake_status.clock_regression IS 'this and the next five columns: the parameters of these names';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS
     'timestamp of the last ID; NULL if none was issued since the server started';
 COMMENT ON COLUMN snowflake_status.lead IS

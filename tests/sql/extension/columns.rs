@@ -95,8 +95,8 @@ fn a_script_gets_the_columns_that_it_declares_in_its_order() {
     declare(&mut client, STATUS, "(OUT state text, OUT worker_id integer)");
     assert_eq!(value(&mut client, "SELECT other()"), "(ready,7)");
     assert_eq!(value(&mut client, "SELECT other FROM other()"), "(ready,7)");
-    declare(&mut client, STATUS, "(OUT sequence_exhaustion text, OUT state text)");
-    assert_eq!(value(&mut client, "SELECT other FROM other()"), "(wait,ready)");
+    declare(&mut client, STATUS, "(OUT worker_id_source text, OUT state text)");
+    assert_eq!(value(&mut client, "SELECT other FROM other()"), "(configuration,ready)");
     declare(&mut client, DECODE, "(id bigint, OUT worker_id integer, OUT issued_at timestamptz)");
     assert_eq!(value(&mut client, "SELECT other(1541815603606036480)"), "(378,\"2022-06-28 16:07:40.105+00\")");
     declare(&mut client, LAYOUTS, "(OUT name text, OUT fields text) RETURNS SETOF record");
