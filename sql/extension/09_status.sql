@@ -75,46 +75,49 @@ COMMENT ON COLUMN snowflake_status.library_version IS 'version of the library th
 COMMENT ON COLUMN snowflake_status.extension_version IS
     'version of the extension in this database; ALTER EXTENSION snowflake_pg UPDATE brings it to the version of the library';
 
--- For exporters, which drop intervals and texts without an error. Seconds and points in time, in Unix seconds, are double precision.
+-- For exporters, which drop intervals and texts without an error: every column is bigint or double precision, by the name
+-- of its metric without the prefix.
 CREATE VIEW snowflake_metrics AS
-    SELECT (state IN ('ready', 'idle')
+    SELECT datacenter_id::bigint, worker_id::bigint,
+           (state IN ('ready', 'idle')
             AND (problem_sqlstate IS NULL OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
            (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
-           datacenter_id::bigint, worker_id::bigint,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
-           ids_issued, max_ids_per_second, busiest_second,
+           ids_issued AS ids_issued_total, max_ids_per_second, busiest_second AS busiest_second_ids,
            -- mutant: view-operator
-           busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_share,
-           ticks_exhausted, borrowed_ids, history_ids,
-           extract(epoch FROM last_issued_at)::double precision AS last_issued_at,
+           busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_ratio,
+           ticks_exhausted AS ticks_exhausted_total, borrowed_ids AS borrowed_ids_total, history_ids AS history_ids_total,
+           extract(epoch FROM last_issued_at)::double precision AS last_issued_timestamp_seconds,
            extract(epoch FROM lead)::double precision AS lead_seconds,
-           extract(epoch FROM durable_mark)::double precision AS durable_mark,
+           extract(epoch FROM durable_mark)::double precision AS durable_mark_timestamp_seconds,
            extract(epoch FROM mark_left)::double precision AS mark_left_seconds,
-           mark_extensions, extract(epoch FROM mark_wait_time)::double precision AS mark_wait_seconds,
-           clock_regressions, extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
-           extract(epoch FROM last_regression_at)::double precision AS last_regression_at,
-           waits, extract(epoch FROM wait_time)::double precision AS wait_seconds,
-           refusals, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_at,
+           mark_extensions AS mark_extensions_total,
+           extract(epoch FROM mark_wait_time)::double precision AS mark_wait_seconds_total,
+           clock_regressions AS clock_regressions_total,
+           extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
+           extract(epoch FROM last_regression_at)::double precision AS last_regression_timestamp_seconds,
+           waits AS waits_total, extract(epoch FROM wait_time)::double precision AS wait_seconds_total,
+           refusals AS refusals_total, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_timestamp_seconds,
            extract(epoch FROM lease_until - clock_timestamp())::double precision AS lease_left_seconds,
            extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
-           extract(epoch FROM usable_until - clock_timestamp())::double precision / 31556952::double precision AS years_left,
+           extract(epoch FROM usable_until - clock_timestamp())::double precision AS layout_left_seconds,
            (library_version <> extension_version)::integer::bigint AS versions_differ,
            CASE WHEN state <> 'not preloaded' AND pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean THEN
                (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - since)), 0) FROM snowflake_writers)
                END::double precision AS oldest_writer_seconds,
-           extract(epoch FROM stats_reset)::double precision AS stats_reset
+           extract(epoch FROM stats_reset)::double precision AS stats_reset_timestamp_seconds
     FROM snowflake_status;
 GRANT SELECT ON snowflake_metrics TO PUBLIC;
 COMMENT ON VIEW snowflake_metrics IS
-    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds; columns without a comment are as in snowflake_status';
+    'snowflake_status as numbers, for exporters of metrics, with their names: _total for counters, _seconds for lengths of time, _timestamp_seconds for times in Unix seconds';
 COMMENT ON COLUMN snowflake_metrics.can_issue IS
     '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
 COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
 COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
-COMMENT ON COLUMN snowflake_metrics.busiest_second_share IS
+COMMENT ON COLUMN snowflake_metrics.busiest_second_ratio IS
     'busiest_second / max_ids_per_second: 1 is the limit of the layout';
 COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
-COMMENT ON COLUMN snowflake_metrics.years_left IS 'until usable_until, in years of 365.2425 days';
+COMMENT ON COLUMN snowflake_metrics.layout_left_seconds IS 'until usable_until';
 COMMENT ON COLUMN snowflake_metrics.versions_differ IS
     '1 if library_version and extension_version differ: run ALTER EXTENSION snowflake_pg UPDATE, or restart the server';
 COMMENT ON COLUMN snowflake_metrics.oldest_writer_seconds IS

@@ -305,7 +305,7 @@ fn the_busiest_second_is_a_part_of_what_the_layout_has() {
     // Two seconds of full ticks have one whole second.
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(512000)").expect("IDs");
     let share: f64 =
-        value(&mut client, "SELECT busiest_second_share FROM snowflake_metrics").parse().expect("a number");
+        value(&mut client, "SELECT busiest_second_ratio FROM snowflake_metrics").parse().expect("a number");
     assert!(share > 0.5 && share <= 1.0, "{share}");
     client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(100)").expect("IDs");
@@ -342,13 +342,13 @@ fn all_metrics_are_numbers_and_have_the_values_of_the_status() {
     for (metric, column) in [
         ("worker_id", "worker_id"),
         ("datacenter_id", "datacenter_id"),
-        ("ids_issued", "ids_issued"),
-        ("clock_regressions", "clock_regressions"),
-        ("borrowed_ids", "borrowed_ids"),
-        ("to_timestamp(durable_mark) - '1970-01-01Z'", "durable_mark - '1970-01-01Z'"),
+        ("ids_issued_total", "ids_issued"),
+        ("clock_regressions_total", "clock_regressions"),
+        ("borrowed_ids_total", "borrowed_ids"),
+        ("to_timestamp(durable_mark_timestamp_seconds) - '1970-01-01Z'", "durable_mark - '1970-01-01Z'"),
         ("largest_regression_seconds * interval '1 s'", "largest_regression"),
-        ("wait_seconds * interval '1 s'", "wait_time"),
-        ("round(years_left)", "round(extract(year FROM usable_until) - extract(year FROM now()))"),
+        ("wait_seconds_total * interval '1 s'", "wait_time"),
+        ("round(layout_left_seconds / 31556952)", "round(extract(year FROM usable_until) - extract(year FROM now()))"),
     ] {
         // The mark goes on meanwhile.
         cluster.wait_until(&format!(
