@@ -47,6 +47,7 @@ pub const CALLS: &[&str] = &[
     "snowflake_from_uuid('00000000-0000-8000-8000-000000000000'::uuid)",
     "snowflake_issued_elsewhere(1::bigint)",
     "* FROM snowflake_lives()",
+    "* FROM snowflake_lives_for_servers(1)",
     "* FROM snowflake_identity()",
     "* FROM snowflake_layouts",
     "* FROM snowflake_status",
