@@ -4,10 +4,10 @@
 
 -- Types instead of OUT parameters, which would make \df wider.
 CREATE TYPE snowflake_partition AS (
-    partition regclass, since timestamptz, until timestamptz, rows bigint, bytes bigint);
+    partition regclass, begins_at timestamptz, ends_at timestamptz, rows bigint, bytes bigint);
 COMMENT ON TYPE snowflake_partition IS 'row of snowflake_partitions() and snowflake_create_partitions()';
-COMMENT ON COLUMN snowflake_partition.since IS 'first timestamp; NULL for a default partition';
-COMMENT ON COLUMN snowflake_partition.until IS 'end, which is the first timestamp of the next partition; NULL for a default partition';
+COMMENT ON COLUMN snowflake_partition.begins_at IS 'first timestamp; NULL for a default partition';
+COMMENT ON COLUMN snowflake_partition.ends_at IS 'end, which is the first timestamp of the next partition; NULL for a default partition';
 COMMENT ON COLUMN snowflake_partition.rows IS 'as ANALYZE has estimated them; NULL if it has never run';
 COMMENT ON COLUMN snowflake_partition.bytes IS 'size with indexes and TOAST';
 
@@ -26,7 +26,7 @@ COMMENT ON FUNCTION snowflake_partitions(regclass, text) IS
     'partitions of a table that is partitioned by range of its ID: when each begins and ends, its rows and its size; a default partition is last';
 
 CREATE TYPE snowflake_old_partition AS (
-    command text, partition text, since timestamptz, until timestamptz, rows bigint, bytes bigint);
+    command text, partition text, begins_at timestamptz, ends_at timestamptz, rows bigint, bytes bigint);
 COMMENT ON TYPE snowflake_old_partition IS 'row of snowflake_drop_partitions(); columns other than command are as in snowflake_partition';
 COMMENT ON COLUMN snowflake_old_partition.command IS 'to be run, or with dry_run false, run';
 COMMENT ON COLUMN snowflake_old_partition.partition IS 'schema-qualified name, since the table may be gone';

@@ -13,7 +13,7 @@ CREATE VIEW snowflake_status AS
         last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
         state_directory text, clone_detection text,
         lease_until timestamptz, clock_offset interval, registry_error text,
-        stats_reset timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
+        stats_reset_at timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
         history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
         waits bigint, wait_time interval, mark_extensions bigint, mark_wait_time interval,
         refusals bigint, last_refusal text, last_refusal_sqlstate text, last_refusal_at timestamptz,
@@ -52,7 +52,7 @@ COMMENT ON COLUMN snowflake_status.clock_offset IS
     'how far the clock was ahead of the registry''s when they were compared last; NULL without a registry';
 COMMENT ON COLUMN snowflake_status.registry_error IS
     'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
-COMMENT ON COLUMN snowflake_status.stats_reset IS
+COMMENT ON COLUMN snowflake_status.stats_reset_at IS
     'since when the counters below count: the start of the server, its last crash, or snowflake_stats_reset()';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued';
 COMMENT ON COLUMN snowflake_status.busiest_second IS 'most IDs with timestamps of one second, without history_ids';
@@ -103,9 +103,9 @@ CREATE VIEW snowflake_metrics AS
            extract(epoch FROM usable_until - clock_timestamp())::double precision AS layout_left_seconds,
            (library_version <> extension_version)::integer::bigint AS versions_differ,
            CASE WHEN state <> 'not preloaded' AND pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean THEN
-               (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - since)), 0) FROM snowflake_writers)
+               (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - first_id_at)), 0) FROM snowflake_writers)
                END::double precision AS oldest_writer_seconds,
-           extract(epoch FROM stats_reset)::double precision AS stats_reset_timestamp_seconds
+           extract(epoch FROM stats_reset_at)::double precision AS stats_reset_timestamp_seconds
     FROM snowflake_status;
 GRANT SELECT ON snowflake_metrics TO PUBLIC;
 COMMENT ON VIEW snowflake_metrics IS

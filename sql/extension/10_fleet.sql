@@ -3,7 +3,7 @@
 -- Types instead of OUT parameters, which would make \df wider.
 CREATE TYPE snowflake_identity AS (
     system_identifier bigint, datacenter_id integer, worker_id integer, worker_id_source text, state text, layout text,
-    clock timestamptz, version text, in_recovery boolean);
+    clock timestamptz, library_version text, in_recovery boolean);
 COMMENT ON TYPE snowflake_identity IS 'row of snowflake_identity()';
 COMMENT ON COLUMN snowflake_identity.system_identifier IS
     'as in pg_control_system(): equal for copies of one database cluster';
@@ -13,7 +13,7 @@ COMMENT ON COLUMN snowflake_identity.worker_id_source IS 'as in snowflake_status
 COMMENT ON COLUMN snowflake_identity.state IS 'as in snowflake_status';
 COMMENT ON COLUMN snowflake_identity.layout IS 'spelled out, with its epoch; NULL if it is invalid';
 COMMENT ON COLUMN snowflake_identity.clock IS 'what the clock of the server shows';
-COMMENT ON COLUMN snowflake_identity.version IS 'version of the library, which can be newer than the extension';
+COMMENT ON COLUMN snowflake_identity.library_version IS 'version of the library, which can be newer than the extension';
 COMMENT ON COLUMN snowflake_identity.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
 
 CREATE FUNCTION snowflake_identity() RETURNS snowflake_identity
@@ -73,7 +73,7 @@ COMMENT ON FUNCTION snowflake_lives_for_servers(integer) IS
 
 CREATE TYPE snowflake_audit_finding AS (
     result text, datacenter_id integer, worker_id integer, layout text, lives bigint, begins_at timestamptz,
-    until timestamptz, detail text);
+    ends_at timestamptz, detail text);
 COMMENT ON TYPE snowflake_audit_finding IS 'row of snowflake_audit(conninfo)';
 COMMENT ON COLUMN snowflake_audit_finding.result IS
     'no overlap; overlap: IDs can have been issued twice; possible overlap: only if a life used all that it had reserved; not seen: these servers cannot tell';
@@ -81,7 +81,7 @@ COMMENT ON COLUMN snowflake_audit_finding.worker_id IS 'NULL in the first row, w
 COMMENT ON COLUMN snowflake_audit_finding.lives IS 'how many lives were compared';
 COMMENT ON COLUMN snowflake_audit_finding.begins_at IS
     'the time of their first ID, or of the first one that can be there twice';
-COMMENT ON COLUMN snowflake_audit_finding.until IS 'all their IDs, or all that can be there twice, are before this time';
+COMMENT ON COLUMN snowflake_audit_finding.ends_at IS 'all their IDs, or all that can be there twice, are before this time';
 COMMENT ON COLUMN snowflake_audit_finding.detail IS 'which lives overlap, and where their IDs are; or what could not be seen';
 
 -- Not for PUBLIC, as snowflake_check_fleet().

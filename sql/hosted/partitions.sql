@@ -47,8 +47,8 @@ COMMENT ON FUNCTION ids.snowflake_period(interval, timestamptz, integer) IS 'not
 DO $$
 BEGIN
     IF to_regtype('ids.snowflake_partition') IS NULL THEN
-        CREATE TYPE ids.snowflake_partition AS (partition regclass, since timestamptz, until timestamptz, rows bigint, bytes bigint);
-        CREATE TYPE ids.snowflake_old_partition AS (command text, partition text, since timestamptz, until timestamptz, rows bigint, bytes bigint);
+        CREATE TYPE ids.snowflake_partition AS (partition regclass, begins_at timestamptz, ends_at timestamptz, rows bigint, bytes bigint);
+        CREATE TYPE ids.snowflake_old_partition AS (command text, partition text, begins_at timestamptz, ends_at timestamptz, rows bigint, bytes bigint);
     END IF;
 END
 $$;
@@ -196,13 +196,13 @@ BEGIN
     has_default := EXISTS (SELECT FROM ids.snowflake_ranges(parent) WHERE id_range IS NULL);
     FOR old IN
         SELECT p.*, parent::regclass AS parent, inhdetachpending FROM ids.snowflake_partitions(parent, layout) p JOIN pg_inherits ON inhrelid = p.partition
-        WHERE p.until <= CASE WHEN isfinite(before) THEN date_bin(interval '1 millisecond' * f.tick_ms::float8, before, ids.snowflake_at(f.epoch)) ELSE before END
+        WHERE p.ends_at <= CASE WHEN isfinite(before) THEN date_bin(interval '1 millisecond' * f.tick_ms::float8, before, ids.snowflake_at(f.epoch)) ELSE before END
     LOOP
         IF dry_run THEN
             RETURN QUERY VALUES (format('ALTER TABLE %s DETACH PARTITION %s%s', parent, old.partition, CASE WHEN old.inhdetachpending THEN ' FINALIZE'
-                WHEN has_default THEN '' ELSE ' CONCURRENTLY' END), old.partition::text, old.since, old.until, old.rows, old.bytes);
+                WHEN has_default THEN '' ELSE ' CONCURRENTLY' END), old.partition::text, old.begins_at, old.ends_at, old.rows, old.bytes);
         END IF;
-        RETURN QUERY VALUES (format('DROP TABLE %s', old.partition), old.partition::text, old.since, old.until, old.rows, old.bytes);
+        RETURN QUERY VALUES (format('DROP TABLE %s', old.partition), old.partition::text, old.begins_at, old.ends_at, old.rows, old.bytes);
         IF NOT dry_run THEN
             EXECUTE format('DROP TABLE %s', old.partition);
         END IF;

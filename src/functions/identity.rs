@@ -23,7 +23,7 @@ fn snowflake_identity() -> Row {
         ("state", column(Condition::now().state)),
         ("layout", column(gucs::layout().ok().map(|layout| layout.to_string()))),
         ("clock", column(timestamptz_us(clock::microseconds(clock::since_1970())))),
-        ("version", column(env!("CARGO_PKG_VERSION"))),
+        ("library_version", column(env!("CARGO_PKG_VERSION"))),
         ("in_recovery", column(is_in_recovery())),
     ])
 }

@@ -99,7 +99,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("refusals", count(&statistics.refusals)),
         ("mark_extensions", count(&statistics.mark_extensions)),
         ("mark_wait_time", time(&statistics.mark_wait_us)),
-        ("stats_reset", column(at(&statistics.since))),
+        ("stats_reset_at", column(at(&statistics.since))),
         ("state_directory", column(directory)),
         ("clone_detection", column(displayable(&machine::detection(may_read_all_settings())))),
         ("keeper_pid", column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0))),

@@ -201,7 +201,7 @@ fn the_script_and_its_functions_do_not_depend_on_how_the_session_reads_strings()
     for _ in 0..2 {
         let made = "SELECT count(*) FROM snowflake_create_partitions('days', '1 day', 2)";
         value(&mut client, made);
-        assert_eq!(value(&mut client, "SELECT count(since) FROM snowflake_partitions('days')"), "3");
+        assert_eq!(value(&mut client, "SELECT count(begins_at) FROM snowflake_partitions('days')"), "3");
     }
     assert_eq!(client.batch_execute(&hosted_script()).map_err(|error| error.to_string()), Ok(()));
 }

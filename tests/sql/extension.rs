@@ -126,7 +126,7 @@ fn a_library_works_under_an_older_script_that_lacks_a_function_and_a_column() {
         ("SELECT worker_id FROM snowflake_identity()", "7"),
         ("SELECT count(*) FROM snowflake_layouts", "17"),
         ("SELECT (state, worker_id, clock_offset, ids_issued, refusals) FROM snowflake_status", "(ready,7,,3003,0)"),
-        ("SELECT stats_reset < now() AND problem IS NULL AND mark_left > '0' FROM snowflake_status", "t"),
+        ("SELECT stats_reset_at < now() AND problem IS NULL AND mark_left > '0' FROM snowflake_status", "t"),
         ("SELECT extension_version FROM snowflake_status", "0.0.1"),
         ("SELECT (can_issue, worker_id, ids_issued_total, versions_differ) FROM snowflake_metrics", "(1,7,3003,1)"),
     ] {

@@ -268,7 +268,7 @@ const LIVES: &str = "snowflake_lives_for_servers";
 const MOST_GRANTS: usize = 1 << 20;
 
 const GRANTS: &CStr = c"SELECT w.worker_id, w.system_identifier, w.server,
-        (EXTRACT(epoch FROM w.until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until,
+        (EXTRACT(epoch FROM w.granted_until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until,
         (EXTRACT(epoch FROM w.reported_mark) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS issued
     FROM snowflake_registry.workers AS w WHERE w.system_identifier IS NOT NULL";
 

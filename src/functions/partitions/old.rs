@@ -44,7 +44,12 @@ pub(super) fn row(table: pg_sys::Oid, times: Option<Range<TimestampWithTimeZone>
 /// Columns of all functions of partitions.
 fn times_and_size(times: Option<Range<TimestampWithTimeZone>>, size: &Size) -> [(&'static str, Column); 4] {
     let (since, until) = times.map(|times| (times.start, times.end)).unzip();
-    [("since", column(since)), ("until", column(until)), ("rows", column(size.rows)), ("bytes", column(size.bytes))]
+    [
+        ("begins_at", column(since)),
+        ("ends_at", column(until)),
+        ("rows", column(size.rows)),
+        ("bytes", column(size.bytes)),
+    ]
 }
 
 /// Drops partitions whose IDs are all older than a time, or returns the commands that do.

@@ -18,7 +18,7 @@ fn the_identity_is_what_the_status_and_the_control_file_show() {
         ("i.state", "ready"),
         ("i.layout", "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z"),
         ("i.clock BETWEEN now() AND clock_timestamp()", "t"),
-        ("i.version = (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg')", "t"),
+        ("i.library_version = (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg')", "t"),
         ("i.in_recovery", "f"),
     ] {
         assert_eq!(value(&mut client, &format!("SELECT {what} FROM snowflake_identity() i")), expected, "{what}");

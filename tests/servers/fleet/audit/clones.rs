@@ -1,7 +1,7 @@
 //! Lives that went on beside others: lost primaries, and clones of machines.
 
 use super::super::fixture::{conninfo, member, start};
-use super::{IDS, audit, column, have_told, ids, issue_beside_each_other, life_of};
+use super::{IDS, audit, have_told, ids, issue_beside_each_other, life_of};
 use std::fs;
 use testbed::{Cluster, Load, Signal, allow_duplicates, real_time, sleep_past, test};
 
@@ -50,7 +50,7 @@ fn an_overlap_of_clones_names_their_worker_and_their_ids() {
     let fleet = [&one, &two].map(conninfo);
     let rows = by
         .connect()
-        .query("SELECT result, worker_id, begins_at < until, detail FROM snowflake_audit($1)", &[&fleet.as_slice()])
+        .query("SELECT result, worker_id, begins_at < ends_at, detail FROM snowflake_audit($1)", &[&fleet.as_slice()])
         .expect("an audit");
     let of_worker: Vec<_> = rows.iter().filter(|row| row.get::<_, Option<i32>>(1) == Some(7)).collect();
     let [row] = of_worker[..] else { panic!("{rows:?}") };
