@@ -71,7 +71,7 @@ fn main() -> Result<()> {
 fn observe(policy: &str) -> Result<Vec<Call>> {
     let layout: Layout = "flat".parse()?;
     let settings =
-        [("clock_regression", policy), ("max_wait", "5s"), ("reserve_ahead", "500ms"), ("start_margin", "0")];
+        [("clock_regression", policy), ("max_wait", "5s"), ("reserve_ahead", "500ms"), ("max_first_wait", "0")];
     let builder = Cluster::builder().worker(0).own_clock();
     let server =
         settings.iter().fold(builder, |b, (name, value)| b.set(&format!("snowflake_pg.{name}"), value)).start();

@@ -30,8 +30,8 @@ fn main() -> Result<()> {
     };
     show("snowflake_pg.worker_id = 'registry'", leased)?;
     println!("What the registry knows of them:\n");
-    let view = "SELECT worker_id, state, host, date_trunc('second', renewed) AS renewed,
-        date_trunc('second', until) AS until, clock_offset FROM snowflake_registry.workers";
+    let view = "SELECT worker_id, state, host, date_trunc('second', renewed_at) AS renewed_at,
+        date_trunc('second', granted_until) AS granted_until, clock_offset FROM snowflake_registry.workers";
     let output = registry.psql().args(["--command", view]).output()?;
     println!("{}", String::from_utf8(output.stdout)?);
     Ok(())

@@ -95,7 +95,7 @@ fn show(client: &mut Client, begin: Instant, last: i64, inserted: u64) -> Result
         begin.elapsed().as_secs_f64(),
         lag / 1000.0
     );
-    let writers = "SELECT concat_ws(' ', 'pid', pid, application_name, state, 'first_id', first_id, 'since', since) \
+    let writers = "SELECT concat_ws(' ', 'pid', pid, application_name, state, 'first_id', first_id, 'first_id_at', first_id_at) \
                    FROM snowflake_writers";
     for row in client.query(writers, &[])? {
         println!("              {}", row.get::<_, &str>(0));

@@ -85,7 +85,7 @@ fn log_configuration() {
     if gucs::layout().is_ok_and(|layout| gucs::start_wait_ms(&layout) > gucs::max_borrow_ms()) {
         error_report(
             PgSqlErrorCode::ERRCODE_CONFIG_FILE_ERROR,
-            "snowflake_pg.reserve_ahead or snowflake_pg.start_margin is greater than snowflake_pg.max_borrow",
+            "snowflake_pg.reserve_ahead is greater than snowflake_pg.max_borrow",
         )
         .set_detail("After a crash or a promotion, IDs begin that far ahead, and the first calls wait for the clock.")
         .set_hint("Decrease it, or increase snowflake_pg.max_borrow.")
@@ -119,6 +119,7 @@ fn with_source(text: String, resolved: Option<&Resolved>) -> String {
             format!("{} ({})", resolved.number, displayable(&resolved.source))
         }
         Some(resolved) => resolved.number.to_string(),
+        None if text.is_empty() => "''".to_owned(),
         None => displayable(&text),
     }
 }

@@ -21,8 +21,12 @@ const CPU: Question = Question { case: "CPU time of one row", unit: "ns", better
 const WAL: Question = Question { case: "WAL of one row", unit: "bytes", ..CPU };
 const TABLE: Question = Question { case: "Bytes of one row in the table", ..WAL };
 const INDEXES: Question = Question { case: "Bytes of one row in all indexes", ..WAL };
-const PLANNING: Question =
-    Question { case: "CPU time of planning a query", unit: "ns", reference: "WHERE n = 1, time_ranges = off", ..CPU };
+const PLANNING: Question = Question {
+    case: "CPU time of planning a query",
+    unit: "ns",
+    reference: "WHERE n = 1, enable_time_ranges = off",
+    ..CPU
+};
 
 pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     load(servers, effort, report);
@@ -78,15 +82,15 @@ fn plan(servers: &Servers, effort: Effort, report: &mut Report) {
     let mut queries = [
         (PLANNING.reference, "n = 1", "off"),
         ("WHERE n = 1", "n = 1", "on"),
-        ("WHERE at > now(), a column, time_ranges = off", "at > now()", "off"),
+        ("WHERE at > now(), a column, enable_time_ranges = off", "at > now()", "off"),
         ("WHERE at > now(), a column", "at > now()", "on"),
         ("WHERE id > snowflake_min_id(now())", "id > snowflake_min_id(now())", "on"),
-        ("WHERE snowflake_timestamp(id) > now(), time_ranges = off", "snowflake_timestamp(id) > now()", "off"),
+        ("WHERE snowflake_timestamp(id) > now(), enable_time_ranges = off", "snowflake_timestamp(id) > now()", "off"),
         ("WHERE snowflake_timestamp(id) > now()", "snowflake_timestamp(id) > now()", "on"),
     ];
     let times = effort.pick(400, 100);
     let costs = rounds(effort.pick(15, 3), &mut queries, |(_, condition, setting)| {
-        backend.client.batch_execute(&format!("SET snowflake_pg.time_ranges = {setting}")).expect("a setting");
+        backend.client.batch_execute(&format!("SET snowflake_pg.enable_time_ranges = {setting}")).expect("a setting");
         let explain = format!("EXPLAIN SELECT n FROM planned WHERE {condition}");
         let statement = backend.client.prepare(&explain).expect("a statement");
         backend.cost(&statement, times, 1)

@@ -11,7 +11,7 @@ COMMENT ON FUNCTION snowflake_get_layouts() IS
 
 CREATE VIEW snowflake_layouts AS
     SELECT * FROM snowflake_get_layouts() AS layouts(
-        name text, fields text, unit interval, epoch timestamptz, last_timestamp timestamptz, years double precision,
+        name text, fields text, unit interval, epoch timestamptz, usable_until timestamptz, years double precision,
         workers bigint, max_ids_per_second bigint, can_generate boolean, source text);
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 COMMENT ON VIEW snowflake_layouts IS

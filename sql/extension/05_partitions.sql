@@ -4,10 +4,10 @@
 
 -- Types instead of OUT parameters, which would make \df wider.
 CREATE TYPE snowflake_partition AS (
-    partition regclass, since timestamptz, until timestamptz, rows bigint, bytes bigint);
+    partition regclass, begins_at timestamptz, ends_at timestamptz, rows bigint, bytes bigint);
 COMMENT ON TYPE snowflake_partition IS 'row of snowflake_partitions() and snowflake_create_partitions()';
-COMMENT ON COLUMN snowflake_partition.since IS 'first timestamp; NULL for a default partition';
-COMMENT ON COLUMN snowflake_partition.until IS 'end, which is the first timestamp of the next partition; NULL for a default partition';
+COMMENT ON COLUMN snowflake_partition.begins_at IS 'first timestamp; NULL for a default partition';
+COMMENT ON COLUMN snowflake_partition.ends_at IS 'end, which is the first timestamp of the next partition; NULL for a default partition';
 COMMENT ON COLUMN snowflake_partition.rows IS 'as ANALYZE has estimated them; NULL if it has never run';
 COMMENT ON COLUMN snowflake_partition.bytes IS 'size with indexes and TOAST';
 

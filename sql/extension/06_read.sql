@@ -24,7 +24,7 @@ COMMENT ON FUNCTION snowflake_get_writers() IS
     'not to be called: use the view snowflake_writers';
 
 CREATE VIEW snowflake_writers AS
-    SELECT pid, gid, first_id, least(coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared), clock_timestamp()) AS since,
+    SELECT pid, gid, first_id, least(coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared), clock_timestamp()) AS first_id_at,
            coalesce(datname, database) AS datname, coalesce(usename, owner) AS usename, application_name, state,
            xact_start, query
     FROM snowflake_get_writers() AS writers(pid integer, transaction xid, first_id bigint)
@@ -38,5 +38,5 @@ COMMENT ON COLUMN snowflake_writers.pid IS 'process ID; NULL for a prepared tran
 COMMENT ON COLUMN snowflake_writers.gid IS 'name of a prepared transaction';
 COMMENT ON COLUMN snowflake_writers.first_id IS
     'first ID that the transaction has drawn, without its tag, or a bound below it; NULL if it was prepared before the server started: there is no horizon until it ends';
-COMMENT ON COLUMN snowflake_writers.since IS
+COMMENT ON COLUMN snowflake_writers.first_id_at IS
     'when it has drawn the ID; if first_id is NULL, when the transaction was prepared';

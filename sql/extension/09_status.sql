@@ -10,19 +10,17 @@ CREATE VIEW snowflake_status AS
         state text, problem text, problem_sqlstate text,
         worker_id integer, worker_id_source text, datacenter_id integer, layout text, usable_until timestamptz,
         max_ids_per_second bigint,
-        clock_regression text, sequence_exhaustion text, sequence_start text,
-        max_borrow interval, max_wait interval, reserve_ahead interval,
         last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
         state_directory text, clone_detection text,
         lease_until timestamptz, clock_offset interval, registry_error text,
-        stats_reset timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
+        stats_reset_at timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
         history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
         waits bigint, wait_time interval, mark_extensions bigint, mark_wait_time interval,
         refusals bigint, last_refusal text, last_refusal_sqlstate text, last_refusal_at timestamptz,
         library_version text, extension_version text);
 GRANT SELECT ON snowflake_status TO PUBLIC;
 COMMENT ON VIEW snowflake_status IS
-    'one row about this server: its state, settings in force, durable mark, and counters';
+    'one row about this server: its state, durable mark, and counters';
 COMMENT ON COLUMN snowflake_status.state IS
     'ready, or idle if no ID was issued since the server started; others are in docs/operations.md';
 COMMENT ON COLUMN snowflake_status.problem IS
@@ -34,7 +32,6 @@ COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server;
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
 COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that the layout lets this server issue in a second';
-COMMENT ON COLUMN snowflake_status.clock_regression IS 'this and the next five columns: the parameters of these names';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS
     'timestamp of the last ID; NULL if none was issued since the server started';
 COMMENT ON COLUMN snowflake_status.lead IS
@@ -42,7 +39,7 @@ COMMENT ON COLUMN snowflake_status.lead IS
 COMMENT ON COLUMN snowflake_status.durable_mark IS
     'time on disk that no ID reaches, and at which IDs continue after a crash';
 COMMENT ON COLUMN snowflake_status.mark_left IS
-    'how far the durable mark is ahead of the clock; NULL unless IDs were issued within snowflake_pg.keep_warm';
+    'how far the durable mark is ahead of the clock; NULL unless IDs were issued within the last minute';
 COMMENT ON COLUMN snowflake_status.keeper_pid IS
     'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
 COMMENT ON COLUMN snowflake_status.state_directory IS
@@ -55,7 +52,7 @@ COMMENT ON COLUMN snowflake_status.clock_offset IS
     'how far the clock was ahead of the registry''s when they were compared last; NULL without a registry';
 COMMENT ON COLUMN snowflake_status.registry_error IS
     'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
-COMMENT ON COLUMN snowflake_status.stats_reset IS
+COMMENT ON COLUMN snowflake_status.stats_reset_at IS
     'since when the counters below count: the start of the server, its last crash, or snowflake_stats_reset()';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued';
 COMMENT ON COLUMN snowflake_status.busiest_second IS 'most IDs with timestamps of one second, without history_ids';
@@ -78,46 +75,49 @@ COMMENT ON COLUMN snowflake_status.library_version IS 'version of the library th
 COMMENT ON COLUMN snowflake_status.extension_version IS
     'version of the extension in this database; ALTER EXTENSION snowflake_pg UPDATE brings it to the version of the library';
 
--- For exporters, which drop intervals and texts without an error. Seconds and points in time, in Unix seconds, are double precision.
+-- For exporters, which drop intervals and texts without an error: every column is bigint or double precision, by the name
+-- of its metric without the prefix.
 CREATE VIEW snowflake_metrics AS
-    SELECT (state IN ('ready', 'idle')
+    SELECT datacenter_id::bigint, worker_id::bigint,
+           (state IN ('ready', 'idle')
             AND (problem_sqlstate IS NULL OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
            (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
-           datacenter_id::bigint, worker_id::bigint,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
-           ids_issued, max_ids_per_second, busiest_second,
+           ids_issued AS ids_issued_total, max_ids_per_second, busiest_second AS busiest_second_ids,
            -- mutant: view-operator
-           busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_share,
-           ticks_exhausted, borrowed_ids, history_ids,
-           extract(epoch FROM last_issued_at)::double precision AS last_issued_at,
+           busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_ratio,
+           ticks_exhausted AS ticks_exhausted_total, borrowed_ids AS borrowed_ids_total, history_ids AS history_ids_total,
+           extract(epoch FROM last_issued_at)::double precision AS last_issued_timestamp_seconds,
            extract(epoch FROM lead)::double precision AS lead_seconds,
-           extract(epoch FROM durable_mark)::double precision AS durable_mark,
+           extract(epoch FROM durable_mark)::double precision AS durable_mark_timestamp_seconds,
            extract(epoch FROM mark_left)::double precision AS mark_left_seconds,
-           mark_extensions, extract(epoch FROM mark_wait_time)::double precision AS mark_wait_seconds,
-           clock_regressions, extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
-           extract(epoch FROM last_regression_at)::double precision AS last_regression_at,
-           waits, extract(epoch FROM wait_time)::double precision AS wait_seconds,
-           refusals, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_at,
+           mark_extensions AS mark_extensions_total,
+           extract(epoch FROM mark_wait_time)::double precision AS mark_wait_seconds_total,
+           clock_regressions AS clock_regressions_total,
+           extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
+           extract(epoch FROM last_regression_at)::double precision AS last_regression_timestamp_seconds,
+           waits AS waits_total, extract(epoch FROM wait_time)::double precision AS wait_seconds_total,
+           refusals AS refusals_total, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_timestamp_seconds,
            extract(epoch FROM lease_until - clock_timestamp())::double precision AS lease_left_seconds,
            extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
-           extract(epoch FROM usable_until - clock_timestamp())::double precision / 31556952::double precision AS years_left,
+           extract(epoch FROM usable_until - clock_timestamp())::double precision AS layout_left_seconds,
            (library_version <> extension_version)::integer::bigint AS versions_differ,
            CASE WHEN state <> 'not preloaded' AND pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean THEN
-               (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - since)), 0) FROM snowflake_writers)
+               (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - first_id_at)), 0) FROM snowflake_writers)
                END::double precision AS oldest_writer_seconds,
-           extract(epoch FROM stats_reset)::double precision AS stats_reset
+           extract(epoch FROM stats_reset_at)::double precision AS stats_reset_timestamp_seconds
     FROM snowflake_status;
 GRANT SELECT ON snowflake_metrics TO PUBLIC;
 COMMENT ON VIEW snowflake_metrics IS
-    'snowflake_status as numbers, for exporters of metrics: times in Unix seconds, lengths of time in seconds; columns without a comment are as in snowflake_status';
+    'snowflake_status as numbers, for exporters of metrics, with their names: _total for counters, _seconds for lengths of time, _timestamp_seconds for times in Unix seconds';
 COMMENT ON COLUMN snowflake_metrics.can_issue IS
     '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
 COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
 COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
-COMMENT ON COLUMN snowflake_metrics.busiest_second_share IS
+COMMENT ON COLUMN snowflake_metrics.busiest_second_ratio IS
     'busiest_second / max_ids_per_second: 1 is the limit of the layout';
 COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
-COMMENT ON COLUMN snowflake_metrics.years_left IS 'until usable_until, in years of 365.2425 days';
+COMMENT ON COLUMN snowflake_metrics.layout_left_seconds IS 'until usable_until';
 COMMENT ON COLUMN snowflake_metrics.versions_differ IS
     '1 if library_version and extension_version differ: run ALTER EXTENSION snowflake_pg UPDATE, or restart the server';
 COMMENT ON COLUMN snowflake_metrics.oldest_writer_seconds IS

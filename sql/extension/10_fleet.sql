@@ -1,25 +1,25 @@
 -- The servers of a fleet
 
 -- Types instead of OUT parameters, which would make \df wider.
-CREATE TYPE snowflake_server AS (
+CREATE TYPE snowflake_identity AS (
     system_identifier bigint, datacenter_id integer, worker_id integer, worker_id_source text, state text, layout text,
-    clock timestamptz, version text, in_recovery boolean);
-COMMENT ON TYPE snowflake_server IS 'row of snowflake_server()';
-COMMENT ON COLUMN snowflake_server.system_identifier IS
+    clock timestamptz, library_version text, in_recovery boolean);
+COMMENT ON TYPE snowflake_identity IS 'row of snowflake_identity()';
+COMMENT ON COLUMN snowflake_identity.system_identifier IS
     'as in pg_control_system(): equal for copies of one database cluster';
-COMMENT ON COLUMN snowflake_server.datacenter_id IS 'data center; NULL if there is none';
-COMMENT ON COLUMN snowflake_server.worker_id IS 'worker ID; NULL if there is none';
-COMMENT ON COLUMN snowflake_server.worker_id_source IS 'as in snowflake_status';
-COMMENT ON COLUMN snowflake_server.state IS 'as in snowflake_status';
-COMMENT ON COLUMN snowflake_server.layout IS 'spelled out, with its epoch; NULL if it is invalid';
-COMMENT ON COLUMN snowflake_server.clock IS 'what the clock of the server shows';
-COMMENT ON COLUMN snowflake_server.version IS 'version of the library, which can be newer than the extension';
-COMMENT ON COLUMN snowflake_server.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
+COMMENT ON COLUMN snowflake_identity.datacenter_id IS 'data center; NULL if there is none';
+COMMENT ON COLUMN snowflake_identity.worker_id IS 'worker ID; NULL if there is none';
+COMMENT ON COLUMN snowflake_identity.worker_id_source IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_identity.state IS 'as in snowflake_status';
+COMMENT ON COLUMN snowflake_identity.layout IS 'spelled out, with its epoch; NULL if it is invalid';
+COMMENT ON COLUMN snowflake_identity.clock IS 'what the clock of the server shows';
+COMMENT ON COLUMN snowflake_identity.library_version IS 'version of the library, which can be newer than the extension';
+COMMENT ON COLUMN snowflake_identity.in_recovery IS 'whether the server is a standby, or has not finished its recovery';
 
-CREATE FUNCTION snowflake_server() RETURNS snowflake_server
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_server_wrapper';
-COMMENT ON FUNCTION snowflake_server() IS
-    'what tells this server from others: cluster, worker ID, layout, clock: SELECT * FROM snowflake_server()';
+CREATE FUNCTION snowflake_identity() RETURNS snowflake_identity
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_identity_wrapper';
+COMMENT ON FUNCTION snowflake_identity() IS
+    'what tells this server from others: cluster, worker ID, layout, clock: SELECT * FROM snowflake_identity()';
 
 CREATE TYPE snowflake_fleet_member AS (
     server integer, address text, state text, system_identifier bigint, datacenter_id integer, worker_id integer,
@@ -44,43 +44,36 @@ COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
 REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
 
 CREATE TYPE snowflake_life AS (
-    life text, server text, is_own boolean, number bigint, system_identifier bigint, timeline bigint,
-    datacenter_id integer, worker_id integer, layout text, started timestamptz, reason text, begins_at timestamptz,
-    issued_until timestamptz, reserved_until timestamptz, state text, ended timestamptz, found_until timestamptz,
-    logged_until timestamptz, follows text, jumped timestamptz);
+    number bigint, life text, is_own boolean, datacenter_id integer, worker_id integer, layout text, started_at timestamptz,
+    reason text, begins_at timestamptz, reserved_until timestamptz, state text, ended_at timestamptz);
 COMMENT ON TYPE snowflake_life IS 'row of snowflake_lives()';
+COMMENT ON COLUMN snowflake_life.number IS 'counts the lives in a data directory, of which the last 512 are kept';
 COMMENT ON COLUMN snowflake_life.life IS 'random number of the life';
-COMMENT ON COLUMN snowflake_life.server IS 'random number of its server';
 COMMENT ON COLUMN snowflake_life.is_own IS
     'whether it is a life of this server, and not of the one that its data directory was copied from';
-COMMENT ON COLUMN snowflake_life.number IS 'counts the lives in a data directory, of which the last 512 are kept';
-COMMENT ON COLUMN snowflake_life.system_identifier IS 'as in pg_control_system()';
-COMMENT ON COLUMN snowflake_life.started IS 'what the clock of the server showed when the life began';
+COMMENT ON COLUMN snowflake_life.started_at IS 'what the clock of the server showed when the life began';
 COMMENT ON COLUMN snowflake_life.reason IS
     'why its IDs began where they did: restart, promotion or recovery, no mark, mark in WAL, lease, other worker, and others';
 COMMENT ON COLUMN snowflake_life.begins_at IS 'none of its IDs is of an earlier time';
-COMMENT ON COLUMN snowflake_life.issued_until IS
-    'it is known to have issued IDs of all times up to here, as calls wanted them';
 COMMENT ON COLUMN snowflake_life.reserved_until IS
     'none of its IDs is of this time or a later one; if it runs or was stopped, the end of the last one';
 COMMENT ON COLUMN snowflake_life.state IS
     'running, stopped, crashed; "mark lost": crashed, and its mark was not found afterwards; "given away": its server went on with another worker or lease; unknown: only its own server knows';
-COMMENT ON COLUMN snowflake_life.ended IS 'what the clock of the server showed; NULL after a crash';
-COMMENT ON COLUMN snowflake_life.found_until IS
-    'the highest mark of this worker that the server found when the life began';
-COMMENT ON COLUMN snowflake_life.logged_until IS 'the highest mark that it wrote to WAL';
-COMMENT ON COLUMN snowflake_life.follows IS 'the life whose mark the server found when this one began';
-COMMENT ON COLUMN snowflake_life.jumped IS
-    'when its time jumped ahead first, as after a step of the clock; it may have left out times after that';
+COMMENT ON COLUMN snowflake_life.ended_at IS 'what the clock of the server showed; NULL after a crash';
 
 CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'snowflake_lives_wrapper';
 COMMENT ON FUNCTION snowflake_lives() IS
     'from when to when this server has issued IDs of which worker, a row for each of its lives: SELECT * FROM snowflake_lives()';
 
+CREATE FUNCTION snowflake_lives_for_servers(version integer) RETURNS SETOF jsonb
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'snowflake_lives_for_servers_wrapper';
+COMMENT ON FUNCTION snowflake_lives_for_servers(integer) IS
+    'not to be called: snowflake_audit_fleet(servers) of another server asks it, which knows no newer version of the answer; others may add fields';
+
 CREATE TYPE snowflake_audit_finding AS (
     result text, datacenter_id integer, worker_id integer, layout text, lives bigint, begins_at timestamptz,
-    until timestamptz, detail text);
+    ends_at timestamptz, detail text);
 COMMENT ON TYPE snowflake_audit_finding IS 'row of snowflake_audit_fleet(servers)';
 COMMENT ON COLUMN snowflake_audit_finding.result IS
     'no overlap; overlap: IDs can have been issued twice; possible overlap: only if a life used all that it had reserved; not seen: these servers cannot tell';
@@ -88,7 +81,7 @@ COMMENT ON COLUMN snowflake_audit_finding.worker_id IS 'NULL in the first row, w
 COMMENT ON COLUMN snowflake_audit_finding.lives IS 'how many lives were compared';
 COMMENT ON COLUMN snowflake_audit_finding.begins_at IS
     'the time of their first ID, or of the first one that can be there twice';
-COMMENT ON COLUMN snowflake_audit_finding.until IS 'all their IDs, or all that can be there twice, are before this time';
+COMMENT ON COLUMN snowflake_audit_finding.ends_at IS 'all their IDs, or all that can be there twice, are before this time';
 COMMENT ON COLUMN snowflake_audit_finding.detail IS 'which lives overlap, and where their IDs are; or what could not be seen';
 
 -- Not for PUBLIC, as snowflake_check_fleet().

@@ -10,9 +10,9 @@ CREATE FUNCTION snowflake_accept_mark(force boolean DEFAULT false) RETURNS times
 COMMENT ON FUNCTION snowflake_accept_mark(boolean) IS
     'accept the durable mark of a copied server, of another cluster or of another layout, when no other server issues IDs of this worker; returns when IDs begin';
 
-CREATE FUNCTION snowflake_reset_state(floor timestamptz) RETURNS timestamptz
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_state_wrapper';
-COMMENT ON FUNCTION snowflake_reset_state(timestamptz) IS
+CREATE FUNCTION snowflake_reset_mark(floor timestamptz) RETURNS timestamptz
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_mark_wrapper';
+COMMENT ON FUNCTION snowflake_reset_mark(timestamptz) IS
     'replace a damaged durable mark, or one that was reset to too far ahead; floor must be later than every ID that this server has issued: now() if the clock has always been right; returns when IDs begin';
 
 CREATE FUNCTION snowflake_accept_clock() RETURNS void
@@ -26,7 +26,7 @@ COMMENT ON FUNCTION snowflake_stats_reset() IS
     'reset the counters in snowflake_status';
 
 REVOKE ALL ON FUNCTION
-    snowflake_advance(bigint, boolean), snowflake_accept_mark(boolean), snowflake_reset_state(timestamptz),
+    snowflake_advance(bigint, boolean), snowflake_accept_mark(boolean), snowflake_reset_mark(timestamptz),
     snowflake_accept_clock(), snowflake_stats_reset() FROM PUBLIC;
 
 -- Warns if the library is not preloaded.

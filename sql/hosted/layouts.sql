@@ -264,7 +264,7 @@ COMMENT ON FUNCTION ids.snowflake_fields(text) IS 'not to be called: where the f
 
 CREATE OR REPLACE VIEW ids.snowflake_layouts AS
     SELECT name, split_part((f).text, ' unit', 1) AS fields, interval '1 millisecond' * (f).tick_ms::float8 AS unit, ids.snowflake_at((f).epoch) AS epoch,
-        ids.snowflake_at(last) AS last_timestamp,
+        ids.snowflake_at(last) AS usable_until,
         round(ids.snowflake_years((f).timestamp_bits, (f).tick_ms), 1)::float8 AS years,
         1::bigint << ((f).datacenter_bits + (f).worker_bits) AS workers,
         (1000::bigint << (f).sequence_bits) / (f).tick_ms AS max_ids_per_second,

@@ -287,7 +287,7 @@ BEGIN
         INTO STRICT begins, is_first, at_revision FROM snowflake_registry.lease l WHERE l.worker_id = worker;
     granted := greatest(begins, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
     UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins, granted_until = granted, issued_until = 0,
-            revision = at_revision, renewed = clock_timestamp(), since = clock_timestamp(), was_used = l.is_used OR l.was_used,
+            revision = at_revision, renewed_at = clock_timestamp(), leased_at = clock_timestamp(), was_used = l.is_used OR l.was_used,
             is_used = true, conflict = NULL,
             server = this.server, system_identifier = this.system, host = this.host, port = this.port,
             address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset

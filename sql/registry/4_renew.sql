@@ -59,7 +59,7 @@ BEGIN
     asking.address := inet_client_addr();
     seen := format('Worker %s was leased to %s for IDs up to %s, and to %s since %s.', row_of.worker_id,
         snowflake_registry.holder(asking), snowflake_registry.display(held_until),
-        snowflake_registry.holder(row_of), snowflake_registry.display(snowflake_registry.unix_ms(row_of.since)));
+        snowflake_registry.holder(row_of), snowflake_registry.display(snowflake_registry.unix_ms(row_of.leased_at)));
     RAISE LOG 'a worker was leased to two servers for the same time' USING DETAIL = seen,
         HINT = 'Look for IDs that both servers have issued. Unless the lease was ended by hand, the registry has lost a transaction.';
     -- Unless the other server is renewing its lease: nobody waits for a lock.
@@ -149,8 +149,8 @@ BEGIN
     END IF;
     at_revision := snowflake_registry.revision_after(found_lease.revision, here);
     UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = this.issued,
-            since = coalesce(l.since, clock_timestamp()), is_used = true,
-            revision = at_revision, renewed = clock_timestamp(), server = this.server, system_identifier = this.system,
+            leased_at = coalesce(l.leased_at, clock_timestamp()), is_used = true,
+            revision = at_revision, renewed_at = clock_timestamp(), server = this.server, system_identifier = this.system,
             host = this.host, port = this.port, address = inet_client_addr(), role = session_user, layout = this.layout,
             clock_offset_ms = this.clock_offset, conflict = NULL
         WHERE l.worker_id = worker;
@@ -201,10 +201,10 @@ BEGIN
     END IF;
     at_revision := snowflake_registry.revision_after(found_lease.revision, here);
     UPDATE snowflake_registry.lease l
-        SET token = new_token, granted_until = ends, issued_until = this.issued, since = coalesce(l.since, clock_timestamp()),
+        SET token = new_token, granted_until = ends, issued_until = this.issued, leased_at = coalesce(l.leased_at, clock_timestamp()),
             -- A server that has issued nothing does not count.
             -- mutant: release-used
-            is_used = greatest(lowered, this.issued) > l.begins_at, revision = at_revision, renewed = clock_timestamp(),
+            is_used = greatest(lowered, this.issued) > l.begins_at, revision = at_revision, renewed_at = clock_timestamp(),
             server = this.server, system_identifier = this.system, host = this.host, port = this.port,
             address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
         WHERE l.worker_id = worker

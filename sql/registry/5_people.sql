@@ -9,23 +9,23 @@ CREATE OR REPLACE VIEW snowflake_registry.workers AS
             WHEN l.rule = 'reserved' THEN 'reserved'
             ELSE 'free'
         END AS state,
-        l.server, l.system_identifier, l.host, l.port, l.address, l.role, l.layout, l.since, l.renewed,
-        CASE WHEN l.granted_until > 0 THEN snowflake_registry.time_of(l.granted_until) END AS until,
+        l.server, l.system_identifier, l.host, l.port, l.address, l.role, l.layout, l.leased_at, l.renewed_at,
+        CASE WHEN l.granted_until > 0 THEN snowflake_registry.time_of(l.granted_until) END AS granted_until,
         CASE WHEN l.issued_until > 0 THEN snowflake_registry.time_of(l.issued_until) END AS reported_mark,
         l.clock_offset_ms * interval '1 ms' AS clock_offset, l.comment
     FROM snowflake_registry.lease l
     ORDER BY l.worker_id;
 COMMENT ON VIEW snowflake_registry.workers IS 'workers that are or were leased, with the server that has or had each';
 COMMENT ON COLUMN snowflake_registry.workers.state IS
-    'leased; free; waiting (released by hand, and its old IDs may reach until); reserved (for a server that is configured with the number); forbidden';
-COMMENT ON COLUMN snowflake_registry.workers.until IS
+    'leased; free; waiting (released by hand, and its old IDs may reach granted_until); reserved (for a server that is configured with the number); forbidden';
+COMMENT ON COLUMN snowflake_registry.workers.granted_until IS
     'timestamps of its IDs are below this time; the next server begins there';
 COMMENT ON COLUMN snowflake_registry.workers.reported_mark IS 'timestamps of its IDs were below this time when the server reported last';
 COMMENT ON COLUMN snowflake_registry.workers.clock_offset IS 'how far the clock of the server was ahead of the registry''s';
 
 CREATE OR REPLACE VIEW snowflake_registry.status AS
-    SELECT r.version, r.longest_lease * interval '1 ms' AS longest_lease,
-        CASE WHEN r.restored_at > 0 THEN snowflake_registry.time_of(r.restored_at) END AS restored,
+    SELECT r.version AS registry_version, r.longest_lease * interval '1 ms' AS longest_lease,
+        CASE WHEN r.restored_at > 0 THEN snowflake_registry.time_of(r.restored_at) END AS restored_at,
         CASE WHEN snowflake_registry.time_of(r.not_before) > clock_timestamp()
             THEN snowflake_registry.time_of(r.not_before) END AS recovering_until,
         (SELECT array_agg(DISTINCT k.pid) FROM pg_locks k JOIN pg_stat_activity a USING (pid)
@@ -35,7 +35,7 @@ CREATE OR REPLACE VIEW snowflake_registry.status AS
     FROM snowflake_registry.registry r;
 COMMENT ON VIEW snowflake_registry.status IS 'one row: the registry itself';
 COMMENT ON COLUMN snowflake_registry.status.longest_lease IS 'how far ahead of the registry''s clock leases reach at most';
-COMMENT ON COLUMN snowflake_registry.status.restored IS
+COMMENT ON COLUMN snowflake_registry.status.restored_at IS
     'when it was noticed that the registry was restored or has failed over; NULL for never, or after end_recovery()';
 COMMENT ON COLUMN snowflake_registry.status.held_up_by IS
     'processes whose transaction on leases has been open for ten seconds: nobody sees or gets the workers that it leases';
@@ -141,13 +141,13 @@ BEGIN
             USING ERRCODE = 'undefined_object';
     END IF;
     known_ids_ms := greatest(found_lease.issued_until, found_lease.begins_at);
-    known_ms := greatest(known_ids_ms, snowflake_registry.unix_ms(found_lease.renewed));
+    known_ms := greatest(known_ids_ms, snowflake_registry.unix_ms(found_lease.renewed_at));
     IF lowered < known_ms THEN
         RAISE EXCEPTION 'ids_end is before the last IDs that the server may have issued' USING ERRCODE = 'invalid_parameter_value',
             DETAIL = format(CASE WHEN known_ids_ms = 0 THEN 'It has reported no IDs, and was last heard from at %2$s.'
                     ELSE 'It has reported IDs up to %s, and was last heard from at %s.' END,
                 snowflake_registry.display(known_ids_ms),
-                snowflake_registry.display(snowflake_registry.unix_ms(found_lease.renewed))),
+                snowflake_registry.display(snowflake_registry.unix_ms(found_lease.renewed_at))),
             HINT = 'Leave ids_end out if the clock of the server was right.';
     END IF;
     UPDATE snowflake_registry.lease l SET token = NULL, granted_until = least(l.granted_until, lowered)

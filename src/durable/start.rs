@@ -217,7 +217,7 @@ fn warn_if_unwatched() {
     // mutant: device-gone
     if machine::unwatched_boot().is_some_and(|boot| recorded().is_some_and(|machine| machine.boot == boot)) {
         warning("it can no longer be noticed that this machine is cloned")
-            .set_detail("Since it was booted, the server could read snowflake_pg.vmclock, and now it cannot. It may have been cloned meanwhile.")
+            .set_detail("Since it was booted, the server could read the page of vmclock, and now it cannot. It may have been cloned meanwhile.")
             .set_hint(
                 "See clone_detection in snowflake_status for the reason. Make the device readable, and restart the \
                  server.",

@@ -120,8 +120,8 @@ pub(super) fn start_pending(now: UnixMs, until: UnixMs, was_reset: bool, wait_ms
     };
     let (why, hint) = if was_reset {
         (
-            "snowflake_reset_state() was called with a time far ahead",
-            "If that is too late, call snowflake_reset_state() again, with an earlier time that is still later than \
+            "snowflake_reset_mark() was called with a time far ahead",
+            "If that is too late, call snowflake_reset_mark() again, with an earlier time that is still later than \
              every ID of this server."
                 .to_owned(),
         )

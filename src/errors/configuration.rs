@@ -13,7 +13,7 @@ use std::ffi::CString;
 /// What is wrong with the configuration. All but the first are SQLSTATE F0000.
 #[derive(Debug)]
 pub enum ConfigurationError {
-    /// `snowflake_pg.worker_id` is -1. The layout gives its range.
+    /// `snowflake_pg.worker_id` is empty. The layout gives its range.
     WorkerUnset(Layout),
     /// A parameter has an invalid value.
     InvalidSetting(&'static InvalidSetting),

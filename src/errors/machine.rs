@@ -29,7 +29,7 @@ pub(super) fn changed(change: Change) -> ErrorReport {
     match change {
         Change::Cloned { before, now } => report(CLONED).set_detail(detail(before, now)).set_hint(HINT),
         Change::Unknown => report("cannot tell whether this machine was restored or cloned")
-            .set_detail("The hypervisor has begun to write the page of snowflake_pg.vmclock, and has not finished.")
-            .set_hint("Try again. If the error stays, set snowflake_pg.vmclock to '' and restart the server."),
+            .set_detail("The hypervisor has begun to write the page of vmclock, and has not finished.")
+            .set_hint("Try again. If the error stays, set snowflake_pg.clone_detection to off and restart the server."),
     }
 }

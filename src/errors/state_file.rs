@@ -165,7 +165,7 @@ impl From<StateFileError> for ErrorReport {
             )
             .set_detail(format!("{damage}. New IDs must begin above the timestamp in it."))
             .set_hint(
-                "If the clock has always been right, call snowflake_reset_state(now()). Otherwise, pass a time that \
+                "If the clock has always been right, call snowflake_reset_mark(now()). Otherwise, pass a time that \
                  is later than every ID that this server has issued. A copy of the file is safe to use only if no ID \
                  has been issued since it was made.",
             ),

@@ -139,7 +139,7 @@ fn now_unless_started() -> Result<Option<UnixMs>, IssueError> {
 
 /// Replaces a damaged durable mark, or one that was reset to far ahead of the clock. Returns when IDs begin.
 #[pg_extern(sql = false)]
-fn snowflake_reset_state(floor: TimestampWithTimeZone) -> TimestampWithTimeZone {
+fn snowflake_reset_mark(floor: TimestampWithTimeZone) -> TimestampWithTimeZone {
     let (layout, _) = or_raise(layout_and_series());
     let Some(mark) = unix_ms(floor).filter(|&at| floor.is_finite() && layout.tick_at(at).is_ok()) else {
         raise(error_report(PgSqlErrorCode::ERRCODE_DATETIME_FIELD_OVERFLOW, "floor is outside the layout").set_detail(
@@ -160,7 +160,7 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) -> TimestampWithTimeZone 
                 ),
         );
     }
-    let begin = or_raise(reset_state(mark));
+    let begin = or_raise(reset_mark(mark));
     if shared().mark.is_reset() {
         let until = shared().mark.not_before();
         warning("IDs begin far ahead of the clock")
@@ -169,14 +169,14 @@ fn snowflake_reset_state(floor: TimestampWithTimeZone) -> TimestampWithTimeZone 
                 display_time(begin),
                 display_time(until)
             ))
-            .set_hint("If that is too late, call snowflake_reset_state() again with an earlier time.")
+            .set_hint("If that is too late, call snowflake_reset_mark() again with an earlier time.")
             .report(PgLogLevel::WARNING);
     }
     timestamptz(begin)
 }
 
 /// The new mark is as far above the clock as IDs may have been.
-fn reset_state(floor: UnixMs) -> Result<UnixMs, IssueError> {
+fn reset_mark(floor: UnixMs) -> Result<UnixMs, IssueError> {
     let now = start::now_at_start(None);
     start::check_clock()?;
     let lock = lock_stopped()?;

@@ -6,8 +6,8 @@ mod same_server;
 mod target;
 
 use super::argument::too_long;
+use super::identity::system_identifier;
 use super::row::{Row, column};
-use super::server::system_identifier;
 use super::state::{Condition, is_in_recovery};
 use super::time::unix_us;
 use crate::config::gucs;

@@ -1,6 +1,6 @@
 //! IDs with the worker of this server that another one has issued.
 
-use super::server::system_identifier;
+use super::identity::system_identifier;
 use crate::config::preload;
 use crate::shared::shared;
 use crate::worker;

@@ -86,7 +86,7 @@ fn snowflake_get_layouts() -> SetOfIterator<'static, Row> {
             ("fields", column(layout.fields_text())),
             ("unit", column(interval(layout.tick_ms()))),
             ("epoch", column(timestamptz(layout.epoch()))),
-            ("last_timestamp", column(timestamptz(layout.last_time()))),
+            ("usable_until", column(timestamptz(layout.last_time()))),
             ("years", column((layout.years() * 10.0).round() / 10.0)),
             ("workers", column(numbers(layout.datacenters()) * numbers(layout.workers()))),
             ("max_ids_per_second", column((1000 << layout.sequence_bits()) / layout.tick_ms().cast_signed())),

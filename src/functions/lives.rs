@@ -7,10 +7,12 @@ use crate::durable::trace;
 use crate::errors::IssueError;
 use crate::postgres::report::{error_report, raise};
 use crate::shared::{Shared, shared};
+use pgrx::JsonB;
 use pgrx::prelude::*;
+use serde_json::{Value, json};
+use snowflake_core::display_time;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::lives::LifeSpan;
-use snowflake_core::{UnixMs, display_time};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
@@ -121,12 +123,11 @@ impl Known {
 /// A row for each life.
 #[pg_extern(sql = false)]
 fn snowflake_lives() -> SetOfIterator<'static, Row> {
-    SetOfIterator::new(
-        known()
-            .unwrap_or_else(|| raise(error_report(PgSqlErrorCode::ERRCODE_IO_ERROR, UNREADABLE)))
-            .into_iter()
-            .map(row),
-    )
+    SetOfIterator::new(readable().into_iter().map(row))
+}
+
+fn readable() -> Vec<Known> {
+    known().unwrap_or_else(|| raise(error_report(PgSqlErrorCode::ERRCODE_IO_ERROR, UNREADABLE)))
 }
 
 fn row(known: Known) -> Row {
@@ -134,29 +135,61 @@ fn row(known: Known) -> Row {
     let Known { life, is_own, .. } = known;
     let (datacenter, worker, layout) = numbers(&life.layout, life.worker);
     let number = |number: u64| i32::try_from(number).ok();
-    let time = |at: UnixMs| Some(timestamptz(at)).filter(|_| at > 0);
     Row::new([
-        ("life", column(format!("{:016x}", life.number))),
-        ("server", column(format!("{:016x}", life.server))),
-        ("is_own", column(is_own)),
         ("number", column(i64::try_from(life.nth).ok())),
-        ("system_identifier", column(life.system_identifier.cast_signed())),
-        ("timeline", column(i64::try_from(life.timeline).ok())),
+        ("life", column(hex(life.number))),
+        ("is_own", column(is_own)),
         ("datacenter_id", column(datacenter.and_then(number))),
         ("worker_id", column(number(worker))),
         ("layout", column(layout.to_string())),
-        ("started", column(timestamptz(life.began_at))),
+        ("started_at", column(timestamptz(life.began_at))),
         ("reason", column(life.reason())),
         ("begins_at", column(timestamptz(life.first))),
-        ("issued_until", column(timestamptz(life.issued))),
         ("reserved_until", column(timestamptz(life.mark))),
         ("state", column(state)),
-        ("ended", column(time(life.ended_at))),
-        ("found_until", column(time(life.found))),
-        ("logged_until", column(time(life.logged))),
-        ("follows", column(Some(format!("{:016x}", life.follows)).filter(|_| life.follows > 0))),
-        ("jumped", column(time(life.jumped_at))),
+        ("ended_at", column(Some(timestamptz(life.ended_at)).filter(|_| life.ended_at > 0))),
     ])
+}
+
+fn hex(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+/// The version of what servers are told. Whoever asks ignores fields that it does not know, so only a field with another
+/// meaning needs a higher one.
+pub const VERSION: i32 = 1;
+
+/// An object for each life, for a server that knows no newer version than this. There is only one version yet.
+#[pg_extern(sql = false)]
+fn snowflake_lives_for_servers(_version: i32) -> SetOfIterator<'static, JsonB> {
+    SetOfIterator::new(readable().into_iter().map(|known| JsonB(told(&known))))
+}
+
+/// Times are in milliseconds since 1970, and 0 if there is none; random numbers are hexadecimal.
+fn told(known: &Known) -> Value {
+    let LifeSpan { number, server, nth, system_identifier, timeline, worker, layout, .. } = known.life;
+    let LifeSpan { first, issued, mark, ended_at, found, logged, follows, .. } = known.life;
+    json!({
+        "version": VERSION,
+        "life": hex(number),
+        "server": hex(server),
+        "is_own": known.is_own,
+        "number": nth,
+        "system_identifier": system_identifier,
+        "timeline": timeline,
+        "worker": worker,
+        "layout": layout.to_string(),
+        "reason": known.life.reason(),
+        "state": known.state(),
+        "begins": first,
+        "issued": issued,
+        "reserved": mark,
+        "ended": ended_at,
+        "found": found,
+        "logged": logged,
+        "follows": hex(follows),
+        "jumped": known.life.jumped_at,
+    })
 }
 
 /// The data center and the worker in a layout without data centers, as the layout of this server has them, and that layout.

@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// One row: state and problem, and where the library is preloaded, settings, durable mark and counters.
+/// One row: state and problem, and where the library is preloaded, durable mark and counters.
 #[pg_extern(sql = false)]
 fn snowflake_get_status() -> Row {
     let condition = Condition::now();
@@ -80,12 +80,6 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("worker_id_source", column(worker::worker().map(|worker| displayable(&worker.source)))),
         ("datacenter_id", column(number_of(worker::datacenter().as_ref()))),
         ("layout", column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")))),
-        ("clock_regression", column(gucs::clock_regression().to_string())),
-        ("sequence_exhaustion", column(gucs::sequence_exhaustion().to_string())),
-        ("sequence_start", column(gucs::sequence_start().to_string())),
-        ("max_borrow", column(interval(gucs::max_borrow_ms()))),
-        ("max_wait", column(interval(gucs::max_wait_ms()))),
-        ("reserve_ahead", column(interval(gucs::reserve_ahead_ms()))),
         ("last_issued_at", column(last.map(timestamptz))),
         ("lead", column(last.map(|last| interval(last.saturating_sub(clock::unix_ms()))))),
         ("durable_mark", column(mark.map(timestamptz))),
@@ -105,7 +99,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("refusals", count(&statistics.refusals)),
         ("mark_extensions", count(&statistics.mark_extensions)),
         ("mark_wait_time", time(&statistics.mark_wait_us)),
-        ("stats_reset", column(at(&statistics.since))),
+        ("stats_reset_at", column(at(&statistics.since))),
         ("state_directory", column(directory)),
         ("clone_detection", column(displayable(&machine::detection(may_read_all_settings())))),
         ("keeper_pid", column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0))),

@@ -74,7 +74,7 @@ unsafe extern "C-unwind" fn change(node: *mut Node, parameters: *mut c_void) -> 
             NodeTag::T_Query => {
                 // The walker also visits its sub-queries. Conditions come afterwards, since they name layouts.
                 query_tree_walker(node.cast(), change, parameters, 0);
-                if gucs::time_ranges() {
+                if gucs::enable_time_ranges() {
                     time_range::apply(node.cast(), parameters.is_null());
                     time_order::apply(node.cast());
                 }

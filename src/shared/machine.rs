@@ -62,7 +62,7 @@ pub fn is_watched() -> bool {
 
 /// This boot of the machine, if the server would notice a clone but for a device that it cannot read.
 pub fn unwatched_boot() -> Option<u64> {
-    let is_unwatched = matches!(DETECTION.get(), Some(Err(_))) && !gucs::vmclock().as_os_str().is_empty();
+    let is_unwatched = matches!(DETECTION.get(), Some(Err(_))) && gucs::detects_clones();
     boot_id().filter(|_| is_unwatched).map(|boot_id| Machine::new(boot_id, 0).boot)
 }
 
@@ -113,10 +113,10 @@ fn found() -> Option<&'static Detection> {
 
 impl Detection {
     fn find() -> Result<Self, String> {
-        let path = gucs::vmclock();
-        if path.as_os_str().is_empty() {
-            return Err("snowflake_pg.vmclock is empty".to_owned());
+        if !gucs::detects_clones() {
+            return Err("snowflake_pg.clone_detection is off".to_owned());
         }
+        let path = gucs::vmclock();
         let page = map(&path)?;
         let found = Self { page, boot_id: boot_id().ok_or("the kernel does not tell its boot ID")? };
         let _ = found.wait_for_generation();

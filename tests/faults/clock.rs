@@ -214,7 +214,7 @@ fn set_back_before_the_first_id(rounds: usize) -> Evidence {
     let mut report = Report::default();
     for _ in 0..rounds {
         let builder = Cluster::builder().worker(1).own_clock();
-        let cluster = builder.set("snowflake_pg.start_margin", "4s").start();
+        let cluster = builder.set("snowflake_pg.max_first_wait", "4s").start();
         let began = real_time();
         let mut witness = Witness::of(&cluster);
         witness.session().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

@@ -362,7 +362,7 @@ fn damaged_and_reset(rounds: usize) -> Evidence {
         witness.connect(&cluster);
         assert_refused_as_damaged(&mut witness);
         let floor = real_time() + 3000;
-        let reset = format!("SELECT snowflake_reset_state(to_timestamp({floor} / 1000.0))");
+        let reset = format!("SELECT snowflake_reset_mark(to_timestamp({floor} / 1000.0))");
         witness.session().batch_execute(&reset).expect("a state that is given up");
         let id = witness.next_id().expect("IDs again");
         assert!(issued_at(id) >= floor, "{id} is below the floor {floor}");

@@ -92,7 +92,6 @@ fn with_its_own_worker(worker: i32) -> Builder {
     Cluster::builder()
         .worker(worker)
         .set("snowflake_pg.reserve_ahead", LITTLE_MS)
-        .set("snowflake_pg.start_margin", LITTLE_MS)
         .set("snowflake_pg.max_borrow", LITTLE_MS)
 }
 

@@ -13,7 +13,7 @@ pub const IDS: &str = "SELECT snowflake_nextval() FROM generate_series(1, 100)";
 /// snowflake_pg.max_borrow: how far the timestamp of an ID may be ahead of the clock.
 const MAX_BORROW_MS: i64 = 5000;
 
-/// How long a server waits that may be another one's successor: the largest of start_margin and reserve_ahead, 2 s.
+/// How long a server waits that may be another one's successor: reserve_ahead, 2 s.
 /// It begins further above the clock than that, by max_borrow.
 pub const START_MARGIN_MS: UnixMs = 2000;
 

@@ -119,7 +119,7 @@ fn lost_with_its_timeline(rounds: usize) -> Evidence {
         let with = |name: &str, reserve_ahead: &str| {
             let builder = node("prefer").set("wal_log_hints", "on").set("snowflake_pg.max_borrow", "3min");
             let builder = builder.set(STATE_DIRECTORY, volume.make_directory(name).display());
-            builder.set("snowflake_pg.reserve_ahead", reserve_ahead).set("snowflake_pg.start_margin", reserve_ahead)
+            builder.set("snowflake_pg.reserve_ahead", reserve_ahead)
         };
         let mut a = start(with("a", "4s"));
         a.wait_until("SELECT snowflake_nextval() > 0");

@@ -273,12 +273,12 @@ fn record(recording: &mut Recording) {
     assert_eq!(recording.witness.refusal().code().code(), "55000");
     recording.witness.session().batch_execute("SELECT snowflake_accept_mark()").expect("a mark that counts");
     recording.issue(2);
-    recording.operation("snowflake_reset_state()");
+    recording.operation("snowflake_reset_mark()");
     recording.cluster.stop(Signal::INT);
     recording.exchange_mark(b"damaged".to_vec());
     recording.start();
     assert_eq!(recording.witness.refusal().code().code(), "XX001");
-    let reset = "SELECT snowflake_reset_state(clock_timestamp() + interval '2 s')";
+    let reset = "SELECT snowflake_reset_mark(clock_timestamp() + interval '2 s')";
     recording.witness.session().batch_execute(reset).expect("a mark that counts");
     recording.issue(2);
 }

@@ -66,7 +66,7 @@ fn every_call_gives_the_same_in_both_editions() {
             differences.push(format!("{call}: {first:?}, hosted {second:?}"));
         }
     }
-    let layouts = "SELECT string_agg((name, fields, unit, epoch, last_timestamp, years, workers, max_ids_per_second, can_generate, source)::text, '\n') FROM snowflake_layouts";
+    let layouts = "SELECT string_agg((name, fields, unit, epoch, usable_until, years, workers, max_ids_per_second, can_generate, source)::text, '\n') FROM snowflake_layouts";
     assert_eq!(testbed::value(&mut extension, layouts), testbed::value(&mut hosted, layouts));
     println!("{} calls, {} differences", calls.len(), differences.len());
     assert!(calls.len() > 10_000, "{}", calls.len());
@@ -114,6 +114,7 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_encrypt(bigint,bytea) bigint",
     "snowflake_first_id(timestamp with time zone,boolean,text) bigint",
     "snowflake_horizon() bigint",
+    "snowflake_identity() snowflake_identity",
     "snowflake_instant(timestamp without time zone) timestamp with time zone",
     "snowflake_issued_elsewhere(bigint) boolean",
     "snowflake_last_id(timestamp with time zone,boolean,text) bigint",
@@ -122,8 +123,7 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_partitions(regclass,text) SETOF snowflake_partition",
     "snowflake_poll(anyelement,bigint,integer,name) SETOF anyelement",
     "snowflake_replace_time(regclass,name,interval,text) SETOF text",
-    "snowflake_reset_state(timestamp with time zone) timestamp with time zone",
-    "snowflake_server() snowflake_server",
+    "snowflake_reset_mark(timestamp with time zone) timestamp with time zone",
     "snowflake_stats_reset() void",
 ];
 

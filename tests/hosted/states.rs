@@ -52,7 +52,7 @@ fn both_editions_show_the_same_states_with_the_errors_that_calls_get() {
 /// The extension calls itself a server there, and names its parameter.
 #[test]
 fn without_a_worker_both_editions_show_the_same_state_and_sqlstate() {
-    let extension = Cluster::builder().worker(-1).start();
+    let extension = Cluster::builder().worker("").start();
     extension.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let hosted = Cluster::builder().start();
     hosted.connect().batch_execute(&hosted_script()).expect("the script");

@@ -104,7 +104,7 @@ curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/me
 kill $!"
         ));
         let status = metrics.lines().find(|metric| metric.starts_with("snowflake_server_info{")).expect("a server");
-        assert!(status.contains("worker=\"7\"") && status.ends_with(" 1"), "{status}");
+        assert!(status.contains("worker_id=\"7\"") && status.ends_with(" 1"), "{status}");
     }
 
     /// Another server here leases its worker from a registry in a database of this one, as docs/registry.md says.

@@ -217,7 +217,7 @@ fn the_page_reads_a_number_with_separators_of_thousands_and_no_other_sign() {
 fn the_page_computes_the_room_of_every_named_layout_as_the_extension_does() {
     let (_cluster, mut client) = server();
     let query = "SELECT name, json_build_array(workers::text, max_ids_per_second::text, years::numeric(12, 1)::text,
-            (extract(epoch FROM last_timestamp) * 1000)::bigint::text)::text FROM snowflake_layouts";
+            (extract(epoch FROM usable_until) * 1000)::bigint::text)::text FROM snowflake_layouts";
     let rows = client.query(query, &[]).expect("layouts");
     let cases: Vec<_> = rows.iter().map(|row| json!(["room", row.get::<_, &str>(0)])).collect();
     for (row, page) in rows.iter().zip(answers(&cases)) {

@@ -60,13 +60,14 @@ fn a_machine_that_is_booted_gets_the_worker_back_that_its_server_has_released() 
 #[test]
 fn a_server_that_is_killed_again_and_again_while_it_starts_uses_up_no_workers() {
     let registry = Registry::start();
-    let mut server = start(numbered(&registry, 5).set("snowflake_pg.start_margin", "1min"));
+    let mut server =
+        start(numbered(&registry, 5).set("snowflake_pg.max_borrow", "1min").set("snowflake_pg.max_first_wait", "1min"));
     for _ in 0..3 {
         assert_eq!(worker_of(&server), "5", "{}", server.log());
         server.restart(Signal::KILL);
     }
     server.stop(Signal::INT);
-    server.configure("snowflake_pg.start_margin", "1s");
+    server.configure("snowflake_pg.max_first_wait", 0);
     server.start();
     assert_eq!(answer_of(&server, OF_NEXT_ID), "5", "{}", server.log());
 }
@@ -94,11 +95,11 @@ fn a_registry_client_releases_nothing_below_the_mark_of_a_server_that_could_not_
     let client = "SELECT max(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
     let before = answer_of(&server, client);
     registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
-    let renewed = row_of(&registry, "renewed", 5);
+    let renewed = row_of(&registry, "renewed_at", 5);
     answer_of(&server, &format!("SELECT pg_terminate_backend({before})"));
     server.wait_until(&format!("SELECT ({client}) <> {before}"));
     // It renews at once; and has the answer when its session is over.
-    registry.wait_until(&format!("SELECT renewed > '{renewed}' FROM snowflake_registry.workers"));
+    registry.wait_until(&format!("SELECT renewed_at > '{renewed}' FROM snowflake_registry.workers"));
     registry.wait_until("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'fleet')");
     server.stop(Signal::INT);
     let granted = "granted_until < 1000 * extract(epoch FROM now() + '10 s')";
@@ -136,7 +137,7 @@ fn a_server_whose_mark_is_damaged_gets_another_worker_and_can_be_repaired() {
     server.start();
     assert_eq!(worker_of(&server), "1022", "{}", server.log());
     assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "XX001");
-    answer_of(&server, "SELECT snowflake_reset_state(now())");
+    answer_of(&server, "SELECT snowflake_reset_mark(now())");
     take_a_thousand(&mut witness, &[&server]);
     assert_eq!(witness.report().duplicates(), 0);
 }
@@ -179,14 +180,14 @@ fn a_keeper_of_the_lease_that_is_terminated_comes_back_with_the_same_worker() {
     let registry = Registry::start();
     let server = start(member(&registry));
     assert_eq!(worker_of(&server), "1023");
-    let before = row_of(&registry, "renewed", 1023);
+    let before = row_of(&registry, "renewed_at", 1023);
     let end =
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake_pg registry client'";
     assert_eq!(answer_of(&server, end), "t");
-    registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
+    registry.wait_until(&format!("SELECT renewed_at > '{before}' FROM snowflake_registry.workers"));
     assert_eq!(answer_of(&server, OF_NEXT_ID), "1023");
     // It did not stop, so it has released nothing.
-    assert_eq!(row_of(&registry, "until > now() + interval '30 minutes'", 1023), "t");
+    assert_eq!(row_of(&registry, "granted_until > now() + interval '30 minutes'", 1023), "t");
 }
 
 #[test]
@@ -335,7 +336,7 @@ fn the_next_holder_of_a_worker_begins_above_everything_that_was_granted_before()
     let mut witness = Witness::default();
     worker_of(&first);
     take_a_thousand(&mut witness, &[&first]);
-    let granted = row_of(&registry, "until", 0);
+    let granted = row_of(&registry, "granted_until", 0);
     first.kill_all();
     let second = start(fleet());
     witness.connect(&second);

@@ -61,7 +61,7 @@ fn servers_whose_clocks_are_hours_apart_issue_different_ids_also_when_clocks_are
     client.batch_execute("SELECT snowflake_accept_clock()").expect("the clock");
     take_a_thousand(&mut witness, &all);
     assert_eq!(
-        answer_of(&registry, "SELECT max(until) > now() + interval '3 hours' FROM snowflake_registry.workers"),
+        answer_of(&registry, "SELECT max(granted_until) > now() + interval '3 hours' FROM snowflake_registry.workers"),
         "t"
     );
     assert_eq!(witness.report().duplicates(), 0);

@@ -88,7 +88,7 @@ pub fn assert_refused(registry: &Registry) {
 
 /// Waits until a server has renewed its lease.
 pub fn wait_for_renewal(registry: &Registry, worker: &str) {
-    let renewed = "renewed > to_timestamp(restored_at / 1000.0)";
+    let renewed = "renewed_at > to_timestamp(restored_at / 1000.0)";
     registry.wait_until(&format!(
         "SELECT EXISTS (SELECT FROM snowflake_registry.lease, snowflake_registry.registry WHERE worker_id = {worker} AND {renewed})"
     ));

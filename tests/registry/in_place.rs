@@ -167,7 +167,7 @@ fn a_registry_whose_volume_is_put_back_is_noticed_by_the_row_of_a_server_though_
         other.reload();
         older.wait_until(&format!("SELECT ({seen}) > {before}"));
     }
-    assert_eq!(answer_of(&older, "SELECT restored IS NULL FROM snowflake_registry.status"), "t", "nobody knows");
+    assert_eq!(answer_of(&older, "SELECT restored_at IS NULL FROM snowflake_registry.status"), "t", "nobody knows");
     let mut witness = Witness::default();
     send_to(&server, &older);
     wait_for_renewal(&older, "1022");
@@ -188,9 +188,9 @@ fn a_registry_that_is_put_back_to_a_snapshot_is_noticed_though_its_sequence_is_a
     let mut older = Registry::on(older);
     let second = start(member(&registry));
     assert_eq!(worker_of(&second), "1022");
-    let before = answer_of(&registry, "SELECT renewed FROM snowflake_registry.workers WHERE worker_id = 1023");
+    let before = answer_of(&registry, "SELECT renewed_at FROM snowflake_registry.workers WHERE worker_id = 1023");
     first.reload();
-    let renewed = format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 1023");
+    let renewed = format!("SELECT renewed_at > '{before}' FROM snowflake_registry.workers WHERE worker_id = 1023");
     registry.wait_until(&renewed);
     registry.stop(Signal::INT);
     older.start();

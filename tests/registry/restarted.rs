@@ -56,9 +56,9 @@ fn a_server_that_is_restarted_after_a_failover_without_a_loss_goes_on() {
         pair.standby.wait_for_commits_of(&pair.registry);
         let promoted = pair.fail_over();
         if renews_first {
-            let before = row_of(&promoted, "renewed", 1023);
+            let before = row_of(&promoted, "renewed_at", 1023);
             server.reload();
-            promoted.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
+            promoted.wait_until(&format!("SELECT renewed_at > '{before}' FROM snowflake_registry.workers"));
         }
         assert_restarts(&mut server, Signal::INT, witness);
         server.wait_for_log("released worker 1023");
@@ -92,7 +92,7 @@ fn a_server_that_could_not_tell_of_its_stop_after_a_failover_without_a_loss_goes
     fs::set_permissions(&socket, Permissions::from_mode(0o777)).expect("a socket that all may use");
     // Another server notices the failover, longer ago than the margin of a restore.
     answer_of(&promoted, "SELECT snowflake_registry.server_hello(NULL, NULL, NULL, NULL, NULL)");
-    promoted.wait_until("SELECT restored < now() - interval '8 s' FROM snowflake_registry.status");
+    promoted.wait_until("SELECT restored_at < now() - interval '8 s' FROM snowflake_registry.status");
     assert_restarts(&mut server, Signal::INT, witness);
     server.wait_for_log("could not tell the registry that worker 1023");
 }
@@ -106,7 +106,7 @@ fn a_server_whose_leases_are_shorter_than_it_asks_for_goes_on_after_a_failover()
     let promoted = pair.fail_over();
     server.reload();
     promoted.wait_until(
-        "SELECT renewed > (SELECT restored FROM snowflake_registry.status) FROM snowflake_registry.workers",
+        "SELECT renewed_at > (SELECT restored_at FROM snowflake_registry.status) FROM snowflake_registry.workers",
     );
 }
 

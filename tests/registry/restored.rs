@@ -33,7 +33,7 @@ fn a_registry_that_fails_over_without_a_loss_renews_all_leases_and_a_dba_may_go_
         "SELECT recovering_until BETWEEN now() + '55 min' AND now() + '65 min' FROM snowflake_registry.status";
     assert_eq!(answer_of(&promoted, recovering), "t");
     answer_of(&promoted, "SELECT snowflake_registry.end_recovery()");
-    assert_eq!(answer_of(&promoted, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
+    assert_eq!(answer_of(&promoted, "SELECT concat(restored_at, recovering_until) FROM snowflake_registry.status"), "");
     let third = start(member(&promoted));
     assert_eq!(worker_of(&third), "1021");
     take_a_thousand(&mut witness, &[&third, &servers[0], &servers[1]]);
@@ -53,7 +53,7 @@ fn a_registry_that_has_lost_leases_takes_them_back_from_their_servers_and_from_n
     assert_eq!(worker_of(&new), "1022");
     old.configure("snowflake_pg.registry_lease", "50min");
     old.reload();
-    registry.wait_until("SELECT count(*) = 1 FROM snowflake_registry.workers WHERE renewed > since");
+    registry.wait_until("SELECT count(*) = 1 FROM snowflake_registry.workers WHERE renewed_at > leased_at");
     let mut witness = Witness::default();
     take_a_thousand(&mut witness, &[&old, &new]);
     registry.kill_all();

@@ -57,7 +57,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
         let hello = format!("SELECT version FROM snowflake_registry.server_hello(NULL, 5, NULL, {worker}, {revision})");
         assert_eq!(testbed::value(&mut thief, &hello), "1");
     }
-    assert_eq!(answer_of(&registry, "SELECT concat(restored, recovering_until) FROM snowflake_registry.status"), "");
+    assert_eq!(answer_of(&registry, "SELECT concat(restored_at, recovering_until) FROM snowflake_registry.status"), "");
     assert_eq!(row_of(&registry, "(workers.*)::text", 1023), before);
 }
 
@@ -83,7 +83,7 @@ fn the_role_of_a_server_gets_no_lease_that_the_registry_did_not_grant() {
         let release = format!("SELECT granted FROM snowflake_registry.server_release({lease}, {held}, {about})");
         assert_eq!(value(&mut thief, &release), "NULL");
     }
-    assert_eq!(answer_of(&registry, "SELECT until < now() + '2 min' FROM snowflake_registry.workers"), "t");
+    assert_eq!(answer_of(&registry, "SELECT granted_until < now() + '2 min' FROM snowflake_registry.workers"), "t");
 }
 
 /// A transaction that has a worker stays open.
@@ -133,9 +133,9 @@ fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
     for call in &calls {
         value(&mut thief, call);
     }
-    let before = row_of(&registry, "renewed", 1023);
+    let before = row_of(&registry, "renewed_at", 1023);
     server.reload();
-    registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers"));
+    registry.wait_until(&format!("SELECT renewed_at > '{before}' FROM snowflake_registry.workers"));
 }
 
 #[test]
@@ -152,9 +152,10 @@ fn a_role_that_was_stolen_cannot_add_workers_without_end_and_servers_keep_theirs
     );
     let refused = error(&mut thief, &claim);
     assert_eq!((refused.code().code(), refused.message()), ("54000", "registry has no room for another worker"));
-    let before = row_of(&registry, "renewed", 1023);
+    let before = row_of(&registry, "renewed_at", 1023);
     server.reload();
-    registry.wait_until(&format!("SELECT renewed > '{before}' FROM snowflake_registry.workers WHERE worker_id = 1023"));
+    registry
+        .wait_until(&format!("SELECT renewed_at > '{before}' FROM snowflake_registry.workers WHERE worker_id = 1023"));
     server.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
 }
 

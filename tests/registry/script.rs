@@ -165,7 +165,14 @@ fn a_dba_reads_in_one_view_who_has_which_worker_since_when_and_until_when() {
     assert!(!host.is_empty());
     assert_eq!(row_of(&registry, "concat_ws(' ', state, server, port, role)", 1023), "leased shop-1 5432 fleet");
     assert_eq!(row_of(&registry, "layout", 1023), "t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
-    assert_eq!(row_of(&registry, "until - renewed BETWEEN '59min' AND '61min' AND renewed - since < '1s'", 1023), "t");
+    assert_eq!(
+        row_of(
+            &registry,
+            "granted_until - renewed_at BETWEEN '59min' AND '61min' AND renewed_at - leased_at < '1s'",
+            1023
+        ),
+        "t"
+    );
     assert_eq!(row_of(&registry, "clock_offset BETWEEN '-1s' AND '1s'", 1023), "t");
     let identifier = answer_of(&server, "SELECT system_identifier FROM pg_control_system()");
     assert_eq!(row_of(&registry, "system_identifier", 1023), identifier);

@@ -1,6 +1,6 @@
 //! The simulation (`crates/fleet_simulation`) beside what it simulates: their constants are the same.
 
-use fleet_simulation::settings::{LEASE_MS, parameters};
+use fleet_simulation::settings::{KEEP_WARM, LEASE_MS, parameters};
 use snowflake_core::server::lease::margin_ms;
 use testbed::{Cluster, Registry, test, value};
 
@@ -11,6 +11,9 @@ fn simulated_servers_have_the_defaults_of_the_extension() {
         let query = format!("SELECT boot_val FROM pg_settings WHERE name = 'snowflake_pg.{name}'");
         assert_eq!(value(&mut database.connect(), &query), simulated, "{name}");
     }
+    let keep_warm =
+        "SELECT (extract(epoch FROM current_setting('snowflake_pg.keep_warm')::interval) * 1000000)::bigint";
+    assert_eq!(value(&mut database.connect(), keep_warm), KEEP_WARM.to_string());
 }
 
 #[test]

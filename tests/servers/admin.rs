@@ -26,7 +26,7 @@ fn id_in(client: &mut Client, interval: &str) -> i64 {
 fn only_those_who_are_allowed_can_do_what_a_dba_does() {
     let (_cluster, mut client) = server();
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
-    for call in ["advance(1)", "accept_mark()", "reset_state(now())", "accept_clock()"] {
+    for call in ["advance(1)", "accept_mark()", "reset_mark(now())", "accept_clock()"] {
         assert_eq!(error(&mut client, &format!("SELECT snowflake_{call}")).code().code(), "42501", "{call}");
     }
     client
@@ -86,10 +86,10 @@ fn a_server_in_good_order_has_nothing_to_accept_and_nothing_to_reset() {
     let (_cluster, mut client) = server();
     assert_eq!(value(&mut client, "SELECT snowflake_accept_mark()"), "NULL");
     client.batch_execute("SELECT snowflake_accept_clock()").expect("a notice");
-    let refused = error(&mut client, "SELECT snowflake_reset_state(now())");
+    let refused = error(&mut client, "SELECT snowflake_reset_mark(now())");
     assert_eq!((refused.code().code(), refused.message()), ("55000", "the state file is not damaged"));
     for outside in ["'2001-01-01'", "'infinity'", "'-infinity'"] {
-        assert_eq!(error(&mut client, &format!("SELECT snowflake_reset_state({outside})")).code().code(), "22008");
+        assert_eq!(error(&mut client, &format!("SELECT snowflake_reset_mark({outside})")).code().code(), "22008");
     }
     next(&mut client);
 }
@@ -192,9 +192,9 @@ fn a_damaged_mark_is_not_reset_to_below_what_a_missing_one_would_begin_at() {
     fs::write(cluster.mark_file(), b"").expect("a damaged mark");
     cluster.start();
     client = cluster.connect();
-    let refused = error(&mut client, "SELECT snowflake_reset_state(now() + interval '1 year')");
+    let refused = error(&mut client, "SELECT snowflake_reset_mark(now() + interval '1 year')");
     assert_eq!((refused.code().code(), refused.message()), ("22008", "floor is too far ahead of the clock"));
-    client.batch_execute("SELECT snowflake_reset_state(now())").expect("a state that is given up");
+    client.batch_execute("SELECT snowflake_reset_mark(now())").expect("a state that is given up");
     assert!(next(&mut client) > ahead);
 }
 
@@ -213,24 +213,24 @@ fn a_mark_that_was_reset_to_far_ahead_is_warned_of_and_taken_back_while_the_serv
         cluster.start();
         let mut client = cluster.connect();
         let damaged = error(&mut client, "SELECT snowflake_nextval()");
-        let hint = "If the clock has always been right, call snowflake_reset_state(now()).";
+        let hint = "If the clock has always been right, call snowflake_reset_mark(now()).";
         assert!(damaged.hint().is_some_and(|found| found.starts_with(hint)), "{damaged:?}");
 
-        let far = "SELECT snowflake_reset_state(now() + interval '30 min') > now() + interval '29 min'";
+        let far = "SELECT snowflake_reset_mark(now() + interval '30 min') > now() + interval '29 min'";
         assert_eq!(value(&mut client, far), "t");
         cluster.wait_for_log("IDs begin far ahead of the clock");
         let refused = error(&mut client, "SELECT snowflake_nextval()");
         assert_eq!(refused.message(), "the server's clock is behind the time at which IDs begin");
-        assert!(refused.hint().is_some_and(|hint| hint.contains("call snowflake_reset_state() again")), "{refused:?}");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("call snowflake_reset_mark() again")), "{refused:?}");
         let status = "SELECT concat_ws(' ', state, problem_sqlstate) FROM snowflake_status";
         assert_eq!(value(&mut client, status), "clock behind 53400");
 
-        let near = "SELECT snowflake_reset_state(now()) < now() + interval '6 s'";
+        let near = "SELECT snowflake_reset_mark(now()) < now() + interval '6 s'";
         assert_eq!(value(&mut client, near), "t", "{wal_mark}");
         assert!(next(&mut client) > before);
         let soon = "SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval '6 s'";
         assert_eq!(value(&mut client, soon), "t", "{wal_mark}");
-        let good = error(&mut client, "SELECT snowflake_reset_state(now())");
+        let good = error(&mut client, "SELECT snowflake_reset_mark(now())");
         assert_eq!(good.message(), "the state file is not damaged");
     }
 }
@@ -244,7 +244,7 @@ fn a_mark_in_wal_after_the_end_of_the_layout_never_reaches_the_state_file() {
     let mut copy = Cluster::builder().copy_of(&original);
     copy.set_mark_in_wal(1 << 62);
     let good = fs::read(copy.mark_file()).expect("a mark");
-    for (file, call) in [(&good[..], "accept_mark()"), (b"", "reset_state(now())")] {
+    for (file, call) in [(&good[..], "accept_mark()"), (b"", "reset_mark(now())")] {
         fs::write(copy.mark_file(), file).expect("the mark");
         copy.start();
         let refused = error(&mut copy.connect(), &format!("SELECT snowflake_{call}"));

@@ -264,11 +264,15 @@ fn a_server_says_why_it_would_not_notice_a_clone() {
         ),
         (cluster.host().display().to_string(), format!("{} is not a page of vmclock", cluster.host().display())),
         ("/dev/null".to_owned(), "/dev/null cannot be mapped: No such device (os error 19)".to_owned()),
-        (String::new(), "snowflake_pg.vmclock is empty".to_owned()),
     ] {
         cluster.configure("snowflake_pg.vmclock", path);
         assert_eq!(none_of(&mut cluster), format!("none: {why}"));
     }
+    cluster.configure("snowflake_pg.vmclock", path.display());
+    cluster.configure("snowflake_pg.clone_detection", "off");
+    assert_eq!(none_of(&mut cluster), "none: snowflake_pg.clone_detection is off");
+    cluster.configure("snowflake_pg.clone_detection", "auto");
+    assert_eq!(none_of(&mut cluster), "vmclock");
 }
 
 #[test]

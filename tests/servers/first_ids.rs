@@ -26,7 +26,11 @@ fn a_new_server_whose_ids_may_be_far_ahead_of_its_clock_waits_no_longer_for_that
 
 #[test]
 fn a_new_server_says_until_when_there_is_nothing_to_do() {
-    let cluster = Cluster::builder().worker(0).set("snowflake_pg.start_margin", "1h").start();
+    let cluster = Cluster::builder()
+        .worker(0)
+        .set("snowflake_pg.max_borrow", "1h")
+        .set("snowflake_pg.max_first_wait", "1h")
+        .start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SET timezone = 'UTC'").expect("the extension");
     cluster.wait_until("SELECT state = 'waiting' FROM snowflake_status");
@@ -73,7 +77,8 @@ fn a_server_that_started_by_a_clock_that_was_ahead_says_when_its_ids_begin() {
 /// Its standby cannot tell it from a primary whose marks did not arrive.
 #[test]
 fn a_standby_whose_primary_is_lost_before_its_first_id_issues_ids_once_that_is_accepted() {
-    let mut primary = Cluster::builder().worker(0).set("snowflake_pg.start_margin", "1h").start();
+    let builder = Cluster::builder().worker(0).set("snowflake_pg.max_borrow", "1h");
+    let mut primary = builder.set("snowflake_pg.max_first_wait", "1h").start();
     primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     primary.wait_until("SELECT state = 'waiting' FROM snowflake_status");
     let mut standby = Cluster::builder().worker(0).standby_of(&primary);

@@ -34,7 +34,7 @@ fn assert_problem(cluster: &Cluster, state: &str, message: &str) {
 fn the_problem_is_the_error_that_the_next_call_will_get() {
     let must_preload = "snowflake_pg must be loaded via shared_preload_libraries to issue IDs";
     assert_problem(&Cluster::builder().start(), "not preloaded", must_preload);
-    assert_problem(&builder().worker(-1).start(), "worker unset", "this server has no worker ID");
+    assert_problem(&builder().worker("").start(), "worker unset", "this server has no worker ID");
     assert_problem(&builder().worker(5000).start(), "misconfigured", "snowflake_pg.worker_id does not fit the layout");
     let future = "t41 w10 s12 epoch=2060-01-01T00:00:00Z";
     let outside = builder().set("snowflake_pg.layout", future).start();
@@ -56,7 +56,7 @@ fn a_mark_that_cannot_be_read_is_the_problem_of_a_server_that_has_not_started() 
 /// Without a mark, the server waits for its clock first.
 #[test]
 fn a_mark_that_cannot_be_written_is_the_problem_once_the_start_margin_has_passed() {
-    let mut cluster = builder().set("snowflake_pg.start_margin", "1s").faulty_disk().create();
+    let mut cluster = builder().set("snowflake_pg.max_first_wait", "1s").faulty_disk().create();
     cluster.disk().obey(Order::FailFileFlush);
     cluster.start();
     cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
@@ -144,7 +144,7 @@ fn each_state_says_whether_the_next_call_gets_an_id() {
     primary.set_clock(-600.0);
     see(&primary, "clock behind");
     see(&started(Cluster::builder()), "not preloaded");
-    see(&started(builder().worker(-1)), "worker unset");
+    see(&started(builder().worker("")), "worker unset");
     see(&started(builder().worker(5000)), "misconfigured");
     see(&started(builder().set("snowflake_pg.layout", "t41 w10 s12 epoch=2060-01-01T00:00:00Z")), "outside the layout");
     see(&started(builder().worker("registry").set("snowflake_pg.registry_conninfo", "host=/nowhere")), "no lease");
@@ -155,7 +155,7 @@ fn each_state_says_whether_the_next_call_gets_an_id() {
     damaged.start();
     damaged.wait_until("SELECT problem IS NOT NULL FROM snowflake_status");
     see(&damaged, "not started");
-    see(&started(builder().set("snowflake_pg.start_margin", "5s")), "waiting");
+    see(&started(builder().set("snowflake_pg.max_first_wait", "5s")), "waiting");
 
     let document = "docs/operations.md";
     let comment = value(&mut primary.connect(), "SELECT col_description('snowflake_status'::regclass, 1)");
@@ -305,7 +305,7 @@ fn the_busiest_second_is_a_part_of_what_the_layout_has() {
     // Two seconds of full ticks have one whole second.
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(512000)").expect("IDs");
     let share: f64 =
-        value(&mut client, "SELECT busiest_second_share FROM snowflake_metrics").parse().expect("a number");
+        value(&mut client, "SELECT busiest_second_ratio FROM snowflake_metrics").parse().expect("a number");
     assert!(share > 0.5 && share <= 1.0, "{share}");
     client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(100)").expect("IDs");
@@ -342,13 +342,13 @@ fn all_metrics_are_numbers_and_have_the_values_of_the_status() {
     for (metric, column) in [
         ("worker_id", "worker_id"),
         ("datacenter_id", "datacenter_id"),
-        ("ids_issued", "ids_issued"),
-        ("clock_regressions", "clock_regressions"),
-        ("borrowed_ids", "borrowed_ids"),
-        ("to_timestamp(durable_mark) - '1970-01-01Z'", "durable_mark - '1970-01-01Z'"),
+        ("ids_issued_total", "ids_issued"),
+        ("clock_regressions_total", "clock_regressions"),
+        ("borrowed_ids_total", "borrowed_ids"),
+        ("to_timestamp(durable_mark_timestamp_seconds) - '1970-01-01Z'", "durable_mark - '1970-01-01Z'"),
         ("largest_regression_seconds * interval '1 s'", "largest_regression"),
-        ("wait_seconds * interval '1 s'", "wait_time"),
-        ("round(years_left)", "round(extract(year FROM usable_until) - extract(year FROM now()))"),
+        ("wait_seconds_total * interval '1 s'", "wait_time"),
+        ("round(layout_left_seconds / 31556952)", "round(extract(year FROM usable_until) - extract(year FROM now()))"),
     ] {
         // The mark goes on meanwhile.
         cluster.wait_until(&format!(

@@ -37,7 +37,7 @@ pub fn rows(client: &mut Client, query: &str) -> Vec<String> {
 /// What the function makes of this table: each partition, and its time in UTC.
 pub fn create(client: &mut Client, arguments: &str) -> Vec<String> {
     let query = format!(
-        "SELECT partition, since AT TIME ZONE 'UTC', until AT TIME ZONE 'UTC'
+        "SELECT partition, begins_at AT TIME ZONE 'UTC', ends_at AT TIME ZONE 'UTC'
          FROM snowflake_create_partitions({arguments})"
     );
     rows(client, &query)

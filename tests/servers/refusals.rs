@@ -7,6 +7,8 @@ const NEXTVAL: &str = "SELECT snowflake_nextval()";
 const SOURCES: &str = "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \
  for a worker \"citus\" or \"registry\".";
 
+const NEGATIVE: &str = "A number must not be negative.";
+
 fn assert_refused(error: &DbError, code: &str, message: &str, detail: Option<&str>, hint: &str) {
     assert_eq!(
         (error.code().code(), error.message(), error.detail(), error.hint()),
@@ -174,20 +176,22 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
              pgdog_compact, clickhouse, tsid, sonyflake, instagram, discord, mastodon) nor a field such as t41, d5, w5, h8 or s12, nor unit= or epoch=.",
         ),
         ("snowflake_pg.datacenter_id", "two", SOURCES),
-        ("snowflake_pg.datacenter_id", "-1", "It is not set."),
+        ("snowflake_pg.datacenter_id", "", "It is not set."),
+        ("snowflake_pg.datacenter_id", "-1", NEGATIVE),
         ("snowflake_pg.wal_mark", "required", "Available values: off, prefer, require."),
         ("snowflake_pg.clock_regression", "eror", "Available values: borrow, wait, error, history."),
         (
-            "snowflake_pg.start_margin",
+            "snowflake_pg.max_borrow",
             "30 secs",
-            "Valid values are integers from -1 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
+            "Valid values are integers from 0 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
         ),
         (
             "snowflake_pg.reserve_ahead",
             "2h",
             "Valid values are integers from 100 to 60000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
         ),
-        ("snowflake_pg.worker_id", "-2", SOURCES),
+        ("snowflake_pg.worker_id", "-1", NEGATIVE),
+        ("snowflake_pg.worker_id", "-x", SOURCES),
         ("snowflake_pg.worker_id", "010", "A number must not begin with 0."),
     ] {
         let cluster = Cluster::builder().worker(0).set(variable, text).start();
@@ -204,7 +208,7 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
     // What PostgreSQL takes for a number is one, and for the name of a mode.
     let builder =
         Cluster::builder().worker(0).set("snowflake_pg.layout", "twitter").set("snowflake_pg.datacenter_id", "0x1F");
-    let builder = builder.set("snowflake_pg.wal_mark", "Prefer").set("snowflake_pg.start_margin", "0.5 s");
+    let builder = builder.set("snowflake_pg.wal_mark", "Prefer").set("snowflake_pg.max_borrow", "0.5 s");
     let cluster = builder.start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
@@ -241,7 +245,10 @@ fn a_worker_or_data_center_outside_the_layout_is_refused_by_alter_system_and_log
         let message = format!("LOG:  invalid value for parameter \"{variable}\": \"33\"");
         cluster.wait_for_log(&message);
     }
-    client.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = -1").expect("unset");
+    client.batch_execute("ALTER SYSTEM SET snowflake_pg.worker_id = ''").expect("unset");
+    let refused = error(&mut client, "ALTER SYSTEM SET snowflake_pg.worker_id = -1");
+    assert_eq!(refused.detail(), Some(&*format!("Layout {layout} allows 0 to 31.")));
+    assert_eq!(refused.hint(), Some("If this server is to have no worker ID, set it to ''."));
 
     // Where the next start has another layout, its numbers may be given, and those of the layout in force.
     client.batch_execute("ALTER SYSTEM SET snowflake_pg.layout = 'flat'").expect("a layout");

@@ -169,7 +169,7 @@ fn counting_begins_anew_by_a_reset_that_is_for_administrators() {
     client.batch_execute("RESET ROLE").expect("an administrator");
     assert!(number(&mut client, "ids_issued") > 0, "a refused reset resets nothing");
 
-    let (issued, since) = (status(&mut client, "last_issued_at"), status(&mut client, "stats_reset"));
+    let (issued, since) = (status(&mut client, "last_issued_at"), status(&mut client, "stats_reset_at"));
     // So that the time of the reset is another one.
     cluster.set_clock(0.0);
     client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
@@ -179,8 +179,8 @@ fn counting_begins_anew_by_a_reset_that_is_for_administrators() {
     assert_eq!(value(&mut client, counters), "0 0 0 0 0 0 0 00:00:00 never 00:00:00");
     assert_eq!(status(&mut client, "state"), "ready");
     assert_eq!(status(&mut client, "last_issued_at"), issued);
-    assert_ne!(status(&mut client, "stats_reset"), since);
-    assert_eq!(status(&mut client, "stats_reset BETWEEN now() - interval '1 min' AND clock_timestamp()"), "t");
+    assert_ne!(status(&mut client, "stats_reset_at"), since);
+    assert_eq!(status(&mut client, "stats_reset_at BETWEEN now() - interval '1 min' AND clock_timestamp()"), "t");
 
     client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
     assert_eq!(number(&mut client, "ids_issued"), 1);

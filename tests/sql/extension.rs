@@ -123,12 +123,12 @@ fn a_library_works_under_an_older_script_that_lacks_a_function_and_a_column() {
         ("SELECT snowflake_nextval() < snowflake_nextval()", "t"),
         ("SELECT snowflake_issued_elsewhere(snowflake_nextval())", "f"),
         ("SELECT snowflake_decode(1541815603606036480)", "(\"2022-06-28 16:07:40.105+00\",,378,0,)"),
-        ("SELECT worker_id FROM snowflake_server()", "7"),
+        ("SELECT worker_id FROM snowflake_identity()", "7"),
         ("SELECT count(*) FROM snowflake_layouts", "17"),
         ("SELECT (state, worker_id, clock_offset, ids_issued, refusals) FROM snowflake_status", "(ready,7,,3003,0)"),
-        ("SELECT stats_reset < now() AND problem IS NULL AND mark_left > '0' FROM snowflake_status", "t"),
+        ("SELECT stats_reset_at < now() AND problem IS NULL AND mark_left > '0' FROM snowflake_status", "t"),
         ("SELECT extension_version FROM snowflake_status", "0.0.1"),
-        ("SELECT (can_issue, worker_id, ids_issued, versions_differ) FROM snowflake_metrics", "(1,7,3003,1)"),
+        ("SELECT (can_issue, worker_id, ids_issued_total, versions_differ) FROM snowflake_metrics", "(1,7,3003,1)"),
     ] {
         assert_eq!(value(&mut client, query), expected, "{query}");
     }

@@ -124,7 +124,7 @@ fn what_the_time_does_not_order_stays_as_it_was_written() {
         "SELECT DISTINCT created_at FROM seen ORDER BY created_at",
     ] {
         let [on, off] = ["on", "off"].map(|setting| {
-            client.batch_execute(&format!("SET snowflake_pg.time_ranges = {setting}")).expect("a setting");
+            client.batch_execute(&format!("SET snowflake_pg.enable_time_ranges = {setting}")).expect("a setting");
             shown(&mut client, query)
         });
         if query.contains("'js'") {
@@ -148,7 +148,7 @@ fn the_planner_expects_as_many_rows_as_of_a_range_of_ids() {
     let range = format!("snowflake_within(id, {since}, {until})");
     assert!((rows(&mut client, &time) - rows(&mut client, &range)).abs() < 3.0, "the bound is between two IDs");
     assert!((500.0..700.0).contains(&rows(&mut client, &time)));
-    client.batch_execute("SET snowflake_pg.time_ranges = off").expect("a setting");
+    client.batch_execute("SET snowflake_pg.enable_time_ranges = off").expect("a setting");
     assert!(rows(&mut client, &time) < 100.0, "what PostgreSQL guesses without");
 }
 
@@ -221,11 +221,11 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
         ))
         .expect("a row");
         for time_ranges in ["on", "off"] {
-            client.batch_execute(&format!("SET snowflake_pg.time_ranges = {time_ranges}")).expect("a setting");
+            client.batch_execute(&format!("SET snowflake_pg.enable_time_ranges = {time_ranges}")).expect("a setting");
             let count = value(&mut client, "SELECT count(*) FROM orders WHERE created_at > '2029-01-01Z'");
             assert_eq!(count == "1", stored, "{time_ranges}: {count}");
         }
-        client.batch_execute("DROP TABLE child; RESET snowflake_pg.time_ranges").expect("no child");
+        client.batch_execute("DROP TABLE child; RESET snowflake_pg.enable_time_ranges").expect("no child");
     }
     let expression = value(&mut client, "SELECT snowflake_time_expression('id')");
     client

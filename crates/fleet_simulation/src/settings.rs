@@ -27,16 +27,14 @@ pub const POLICY: Policy = Policy {
     max_borrow: MAX_BORROW_MS,
 };
 
-/// All of them, as pg_settings shows a default: `tests/repository/simulation.rs` compares.
-pub fn parameters() -> [(&'static str, String); 12] {
+/// All that pg_settings shows, as it shows a default: `tests/repository/simulation.rs` compares.
+pub fn parameters() -> [(&'static str, String); 10] {
     [
         ("layout", "flat".to_owned()),
         ("reserve_ahead", RESERVE_AHEAD_MS.to_string()),
         ("max_borrow", MAX_BORROW_MS.to_string()),
         ("max_wait", MAX_WAIT_MS.to_string()),
-        ("start_margin", "-1".to_owned()),
         ("max_forward_jump", (MAX_FORWARD_JUMP / 1000).to_string()),
-        ("keep_warm", (KEEP_WARM / SECOND).to_string()),
         ("registry_lease", (LEASE_MS / 1000).to_string()),
         ("clock_regression", POLICY.clock_regression.to_string()),
         ("sequence_exhaustion", POLICY.sequence_exhaustion.to_string()),
@@ -55,8 +53,7 @@ pub fn layout() -> Layout {
 
 /// What decides about the mark of a server: the defaults of the extension, but where a cluster has one worker.
 pub fn mark_settings(way: Way) -> MarkSettings {
-    let start_wait_ms =
-        reservation::start_wait_ms(reservation::LEAST_START_WAIT_MS, RESERVE_AHEAD_MS, layout().tick_ms());
+    let start_wait_ms = reservation::start_wait_ms(0, RESERVE_AHEAD_MS, layout().tick_ms());
     MarkSettings {
         layout: layout(),
         reserve_ahead_ms: RESERVE_AHEAD_MS,

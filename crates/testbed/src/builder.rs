@@ -181,10 +181,9 @@ impl Builder {
         let is_preloaded = self.settings.iter().any(|(name, _)| name == "shared_preload_libraries");
         if is_testing() && is_preloaded && self.waits == Waits::Short {
             cluster.configure("snowflake_pg.reserve_ahead", RESERVE_AHEAD_MS);
-            cluster.configure("snowflake_pg.start_margin", 0);
         }
-        if is_testing() && is_preloaded && self.waits == Waits::Default {
-            cluster.configure("snowflake_pg.start_margin", "1s");
+        if is_testing() && is_preloaded && self.waits != Waits::All {
+            cluster.configure("snowflake_pg.max_first_wait", 0);
         }
         for (name, value) in &self.settings {
             cluster.configure(name, value);

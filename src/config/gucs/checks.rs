@@ -9,6 +9,7 @@ use crate::postgres::server_encoding::displayable;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_core::display_time;
 use snowflake_core::id::layout::Layout;
+use snowflake_core::server::number_source::SourceError;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ops::RangeInclusive;
 
@@ -86,10 +87,14 @@ pub(super) unsafe extern "C-unwind" fn check_worker(
     accepts(new_value, |text| match resolve(&text.to_string_lossy()) {
         Err(Unresolved::Unset | Unresolved::Leased | Unresolved::InCitus) => Ok(()),
         // mutant: worker-in-layout
-        resolution => check_number(resolution, Layout::workers).map_err(|detail| Refusal {
-            detail,
-            hint: super::layout().ok().and_then(|layout| layout.flat_layout_hint()),
-        }),
+        resolution => {
+            let hint = if is_negative(&resolution) {
+                Some("If this server is to have no worker ID, set it to ''.".to_owned())
+            } else {
+                super::layout().ok().and_then(|layout| layout.flat_layout_hint())
+            };
+            check_number(resolution, Layout::workers).map_err(|detail| Refusal { detail, hint })
+        }
     })
 }
 
@@ -109,21 +114,26 @@ fn check_number(
     resolution: Result<Resolved, Unresolved>,
     range: fn(&Layout) -> RangeInclusive<u64>,
 ) -> Result<(), String> {
-    let resolved = resolution.map_err(|reason| reason.to_string())?;
-    let number = resolved.number;
-    let fits = |layout: &Layout| range(layout).contains(&number);
+    // It is out of the range of any layout.
+    let resolved = if is_negative(&resolution) { None } else { Some(resolution.map_err(|reason| reason.to_string())?) };
+    let fits = |layout: &Layout| resolved.as_ref().is_some_and(|resolved| range(layout).contains(&resolved.number));
     let Ok(layout) = super::layout() else { return Ok(()) };
     let next = || last_setting(c"snowflake_pg.layout").and_then(|set| layout_cache::by_text(set.value.as_bytes()).ok());
     if fits(&layout) || next().is_some_and(|next| fits(&next)) {
         return Ok(());
     }
     let range = range(&layout);
-    let what = if resolved.is_configured() {
-        "Layout".to_owned()
-    } else {
-        format!("The number is {number} ({}), and layout", resolved.source)
+    let what = match &resolved {
+        Some(resolved) if !resolved.is_configured() => {
+            format!("The number is {} ({}), and layout", resolved.number, resolved.source)
+        }
+        _ => "Layout".to_owned(),
     };
     Err(format!("{what} {layout} allows {} to {}", range.start(), range.end()))
+}
+
+fn is_negative(resolution: &Result<Resolved, Unresolved>) -> bool {
+    matches!(resolution, Err(Unresolved::Invalid(SourceError::Negative)))
 }
 
 /// The new value of a text parameter, as its hook gets it.

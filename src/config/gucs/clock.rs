@@ -1,8 +1,8 @@
 //! The parameters of the clock.
 
-use super::parameter::{Choice, Define, Number, Parameter};
+use super::parameter::{Choice, Define, FOR_DEVELOPERS, Number, Parameter};
+use pgrx::pg_sys::GUC_UNIT_MS;
 use pgrx::pg_sys::GucContext::{PGC_POSTMASTER, PGC_SIGHUP};
-use pgrx::pg_sys::{GUC_NO_SHOW_ALL, GUC_NOT_IN_SAMPLE, GUC_UNIT_MS};
 
 pub(super) static PARAMETERS: &[&dyn Define] = &[&MAX_FORWARD_JUMP, &TIME_STAMP_COUNTER];
 
@@ -27,7 +27,7 @@ static TIME_STAMP_COUNTER: Parameter<Choice<TimeStampCounter>> = Parameter {
     short: c"Sets whether the CPU's time-stamp counter may stand in for the clock, for a millisecond at most.",
     long: c"",
     context: PGC_POSTMASTER,
-    flags: GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+    flags: FOR_DEVELOPERS,
     value: Choice::new(TimeStampCounter::DEFAULT),
 };
 

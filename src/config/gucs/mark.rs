@@ -1,6 +1,6 @@
 //! The parameters of the durable mark.
 
-use super::parameter::{Choice, Define, Number, Parameter, Text};
+use super::parameter::{Choice, Define, FOR_DEVELOPERS, Number, Parameter, Text};
 use super::{max_borrow_ms, policy};
 use pgrx::pg_sys::GucContext::{PGC_POSTMASTER, PGC_SIGHUP};
 use pgrx::pg_sys::{GUC_SUPERUSER_ONLY, GUC_UNIT_MS, GUC_UNIT_S};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) static PARAMETERS: &[&dyn Define] =
-    &[&RESERVE_AHEAD, &KEEP_WARM, &START_MARGIN, &WAL_MARK, &STATE_DIRECTORY, &VMCLOCK];
+    &[&RESERVE_AHEAD, &KEEP_WARM, &MAX_FIRST_WAIT, &WAL_MARK, &STATE_DIRECTORY, &CLONE_DETECTION, &VMCLOCK];
 
 static RESERVE_AHEAD: Parameter<Number> = Parameter {
     name: c"snowflake_pg.reserve_ahead",
@@ -35,7 +35,7 @@ static KEEP_WARM: Parameter<Number> = Parameter {
     short: c"Sets how long after the last ID the durable mark is kept ahead of the clock.",
     long: c"A call within this time does not wait for the disk. 0: only while IDs are issued.",
     context: PGC_SIGHUP,
-    flags: GUC_UNIT_S,
+    flags: FOR_DEVELOPERS | GUC_UNIT_S,
     value: Number::new(60, 0..=86_400),
 };
 
@@ -44,32 +44,27 @@ pub fn keep_warm() -> Duration {
     Duration::from_secs(KEEP_WARM.get())
 }
 
-static START_MARGIN: Parameter<Number> = Parameter {
-    name: c"snowflake_pg.start_margin",
-    short: c"Sets how long a server waits that finds no durable mark.",
-    long: c"At least reserve_ahead is used. After a promotion, or without a mark, IDs begin this far ahead of the clock, or \
-        max_borrow if that is more. The clocks of servers with the same worker should differ by less. -1: a second, and a \
-        new server waits until no ID is ahead of its clock.",
-    context: PGC_POSTMASTER,
-    flags: GUC_UNIT_MS,
-    value: Number::new(-1, -1..=86_400_000),
-};
-
 /// How long a server waits that cannot know what was issued before, in milliseconds. One that issues no ID ahead of its
 /// clock waits until its clock is where IDs begin.
 pub fn start_wait_ms(layout: &Layout) -> u64 {
     let may_be_ahead = policy(layout.tick_ms()).clock_regression.may_borrow();
-    let least = START_MARGIN.get_unless_negative().unwrap_or(reservation::LEAST_START_WAIT_MS);
-    let least = least.max(if may_be_ahead { 0 } else { max_borrow_ms() });
+    let least = if may_be_ahead { 0 } else { max_borrow_ms() };
     reservation::start_wait_ms(least, reserve_ahead_ms(), layout.tick_ms())
 }
 
-/// The same where nobody has issued an ID: nothing comes sooner by IDs that are ahead of the clock. But nobody waits for an
-/// hour because IDs may be ahead by that.
+/// Nobody waits for an hour because IDs may be ahead by that. Tests wait for less, or for longer.
+static MAX_FIRST_WAIT: Parameter<Number> = Parameter {
+    name: c"snowflake_pg.max_first_wait",
+    short: c"Sets how long a new server waits at most until no ID is ahead of its clock.",
+    long: c"It waits at least as long as one that finds no durable mark.",
+    context: PGC_POSTMASTER,
+    flags: FOR_DEVELOPERS | GUC_UNIT_MS,
+    value: Number::new(5_000, 0..=86_400_000),
+};
+
+/// The same where nobody has issued an ID: nothing comes sooner by IDs that are ahead of the clock.
 pub fn first_wait_ms(layout: &Layout) -> u64 {
-    const LONGEST: u64 = 5000;
-    let margin = if START_MARGIN.get_unless_negative().is_none() { max_borrow_ms().min(LONGEST) } else { 0 };
-    start_wait_ms(layout).max(margin)
+    start_wait_ms(layout).max(max_borrow_ms().min(MAX_FIRST_WAIT.get()))
 }
 
 static WAL_MARK: Parameter<Choice<WalMark>> = Parameter {
@@ -100,16 +95,45 @@ pub fn state_directory() -> PathBuf {
     PathBuf::from(OsString::from_vec(STATE_DIRECTORY.get().into_bytes()))
 }
 
+static CLONE_DETECTION: Parameter<Choice<CloneDetection>> = Parameter {
+    name: c"snowflake_pg.clone_detection",
+    short: c"Sets whether the server notices that its machine was restored or cloned.",
+    long: c"",
+    context: PGC_POSTMASTER,
+    flags: 0,
+    value: Choice::new(CloneDetection::Auto),
+};
+
+/// Whether the server notices that its machine was cloned.
+#[derive(Clone, Copy, PartialEq)]
+enum CloneDetection {
+    Auto,
+    Off,
+}
+
+snowflake_core::words!(CloneDetection {
+    Auto = "auto": "where the hypervisor tells",
+    Off = "off" | "false" | "no" | "0": "nothing notices that",
+});
+
+/// Whether the server is to notice that its machine was cloned, where the hypervisor tells.
+pub fn detects_clones() -> bool {
+    match CLONE_DETECTION.get() {
+        CloneDetection::Auto => true,
+        CloneDetection::Off => false,
+    }
+}
+
 static VMCLOCK: Parameter<Text> = Parameter {
     name: c"snowflake_pg.vmclock",
     short: c"Sets the device by which the server notices that its machine was restored or cloned.",
-    long: c"If it is empty, or there is no such device, nothing notices that.",
+    long: c"Linux has one for all machines.",
     context: PGC_POSTMASTER,
-    flags: 0,
+    flags: FOR_DEVELOPERS,
     value: Text::new(c"/dev/vmclock0"),
 };
 
-/// The device that tells the generation of the machine; empty if none is to be used.
+/// The device that tells the generation of the machine.
 pub fn vmclock() -> PathBuf {
     PathBuf::from(OsString::from_vec(VMCLOCK.get().into_bytes()))
 }

@@ -26,6 +26,10 @@ pub(super) struct Parameter<K> {
     pub value: K,
 }
 
+/// For tests and measurements: `SHOW ALL` and `pg_settings` leave it out, as PostgreSQL's own developer options are left out
+/// of its sample.
+pub(super) const FOR_DEVELOPERS: u32 = pg_sys::GUC_NO_SHOW_ALL | pg_sys::GUC_NOT_IN_SAMPLE;
+
 /// What PostgreSQL calls with a new value. Guarded against panics by `#[pg_guard]`.
 pub(super) type CheckHook =
     unsafe extern "C-unwind" fn(*mut *mut c_char, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
@@ -37,7 +41,7 @@ pub(super) trait Define: Sync {
     fn define(&'static self);
 }
 
-/// An integer that is not negative, or -1 if that is in its range.
+/// An integer that is not negative.
 pub(super) struct Number {
     setting: GucSetting<i32>,
     range: RangeInclusive<i32>,
@@ -51,12 +55,7 @@ impl Number {
 
 impl Parameter<Number> {
     pub(super) fn get(&self) -> u64 {
-        self.get_unless_negative().expect("a range that does not begin below 0")
-    }
-
-    /// Where -1 is a valid value; `None` if it is set.
-    pub(super) fn get_unless_negative(&self) -> Option<u64> {
-        u64::try_from(self.value.setting.get()).ok()
+        u64::try_from(self.value.setting.get()).expect("a range that does not begin below 0")
     }
 }
 

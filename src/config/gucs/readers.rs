@@ -4,10 +4,10 @@ use super::parameter::{Define, Parameter, Switch};
 use pgrx::pg_sys;
 use pgrx::pg_sys::GucContext::{PGC_POSTMASTER, PGC_USERSET};
 
-pub(super) static PARAMETERS: &[&dyn Define] = &[&TIME_RANGES, &TRACK_WRITERS];
+pub(super) static PARAMETERS: &[&dyn Define] = &[&ENABLE_TIME_RANGES, &TRACK_WRITERS];
 
-static TIME_RANGES: Parameter<Switch> = Parameter {
-    name: c"snowflake_pg.time_ranges",
+static ENABLE_TIME_RANGES: Parameter<Switch> = Parameter {
+    name: c"snowflake_pg.enable_time_ranges",
     short: c"Lets conditions on the time of an ID use an index on the ID.",
     long: c"WHERE snowflake_timestamp(id) > now() - interval '1 hour' is planned as a range of IDs.",
     context: PGC_USERSET,
@@ -30,6 +30,6 @@ pub fn track_writers() -> bool {
 }
 
 /// Whether conditions on the time of an ID are planned as ranges of IDs.
-pub fn time_ranges() -> bool {
-    TIME_RANGES.get()
+pub fn enable_time_ranges() -> bool {
+    ENABLE_TIME_RANGES.get()
 }

@@ -16,11 +16,11 @@ static WORKER_ID: Parameter<Text> = Parameter {
     name: c"snowflake_pg.worker_id",
     short: c"Sets the worker ID of this server, or where it comes from.",
     long: c"A number, or hostname, env:VARIABLE, file:/path, ipv4, ipv4:network/bits, citus or registry. No two servers of \
-        a data center may have the same number. -1: not set, and no ID is issued.",
+        a data center may have the same number. If it is empty, no ID is issued.",
     // mutant: worker-fixed
     context: PGC_POSTMASTER,
     flags: 0,
-    value: Text::checked(c"-1", check_worker),
+    value: Text::checked(c"", check_worker),
 };
 
 /// The worker ID, or where it comes from: a text of [`snowflake_core::server::number_source`].

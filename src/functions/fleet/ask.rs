@@ -1,5 +1,6 @@
 //! Asks another server which it is. What it answers is only data: it may be anything.
 
+use crate::functions::lives::VERSION;
 use crate::postgres::clock;
 use crate::postgres::failure::Failure;
 use crate::postgres::libpq::Answer;
@@ -30,7 +31,7 @@ const EXTENSION: &CStr = c"SELECT pg_catalog.current_database() AS database, e.e
              AND d.objid OPERATOR(pg_catalog.=) p.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'
              AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
              AND d.refobjid OPERATOR(pg_catalog.=) e.oid
-         WHERE p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND p.pronargs OPERATOR(pg_catalog.=) 0
+         WHERE p.proname OPERATOR(pg_catalog.=) $1::pg_catalog.text AND p.pronargs OPERATOR(pg_catalog.=) $2::pg_catalog.int2
         ) AS schema
     FROM (SELECT) AS this LEFT JOIN pg_catalog.pg_extension e ON e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'";
 
@@ -78,8 +79,8 @@ fn query(remote: &mut Remote, query: &CStr, parameters: &[Option<String>]) -> Re
 }
 
 /// The schema of the extension, quoted. An error if this function does not belong to the extension there.
-fn schema(remote: &mut Remote, function: &str) -> Result<String, Failure> {
-    let extension = query(remote, EXTENSION, &[Some(function.to_owned())])?;
+fn schema(remote: &mut Remote, function: &str, arguments: usize) -> Result<String, Failure> {
+    let extension = query(remote, EXTENSION, &[Some(function.to_owned()), Some(arguments.to_string())])?;
     let [version, schema] = [c"version", c"schema"].map(|column| extension.value(0, column));
     let Some(version) = version else {
         let database = shortened(&extension.value(0, c"database").unwrap_or_default(), LONGEST_TEXT);
@@ -95,7 +96,7 @@ fn schema(remote: &mut Remote, function: &str) -> Result<String, Failure> {
 
 /// Asks a server which it is.
 pub fn ask(remote: &mut Remote) -> Result<Account, Failure> {
-    let schema = schema(remote, "snowflake_server")?;
+    let schema = schema(remote, "snowflake_identity", 0)?;
     let identity = format!(
         "SELECT i.system_identifier, i.datacenter_id, i.worker_id, i.state, i.layout,
             i.in_recovery::pg_catalog.int4 AS in_recovery,
@@ -103,7 +104,7 @@ pub fn ask(remote: &mut Remote) -> Result<Account, Failure> {
             (EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000)
                 ::pg_catalog.int8 AS started,
             pg_catalog.current_setting('snowflake_pg.wal_mark', true) AS wal_mark
-         FROM {schema}.snowflake_server() AS i"
+         FROM {schema}.snowflake_identity() AS i"
     );
     let identity = CString::new(identity).map_err(|_| unexpected())?;
     let (asked_us, asked) = (clock::microseconds(clock::since_1970()), Instant::now());
@@ -122,14 +123,36 @@ const REGISTRY: &CStr =
     JOIN pg_catalog.pg_roles o ON o.oid OPERATOR(pg_catalog.=) c.relowner
     WHERE n.nspname OPERATOR(pg_catalog.=) 'snowflake_registry' AND c.relname OPERATOR(pg_catalog.=) 'workers'";
 
+/// What is read of a life. Whoever is asked may tell more.
+const FIELDS: [&str; 18] = [
+    "version",
+    "life",
+    "server",
+    "is_own",
+    "number",
+    "system_identifier",
+    "timeline",
+    "worker",
+    "layout",
+    "reason",
+    "state",
+    "begins",
+    "issued",
+    "reserved",
+    "ended",
+    "found",
+    "logged",
+    "follows",
+];
+
 /// The function that is asked for lives.
-const LIVES: &str = "snowflake_lives";
+const LIVES: &str = "snowflake_lives_for_servers";
 
 /// More leases than any layout has workers for are no answer.
 const MOST_GRANTS: usize = 1 << 20;
 
 const GRANTS: &CStr = c"SELECT w.worker_id, w.system_identifier, w.server,
-        (EXTRACT(epoch FROM w.until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until,
+        (EXTRACT(epoch FROM w.granted_until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until,
         (EXTRACT(epoch FROM w.reported_mark) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS issued
     FROM snowflake_registry.workers AS w WHERE w.system_identifier IS NOT NULL";
 
@@ -158,7 +181,7 @@ pub fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
     };
     let grants = (0..answer.rows()).map(grant).collect::<Option<_>>().ok_or_else(unexpected)?;
     // A registry needs no extension.
-    let lives = if schema(remote, LIVES).is_ok() { lives_of(remote)? } else { Vec::new() };
+    let lives = if schema(remote, LIVES, 1).is_ok() { lives_of(remote)? } else { Vec::new() };
     Ok(Known { lives, grants, clone_of: None })
 }
 
@@ -168,13 +191,11 @@ fn identifier(text: &str) -> Option<u64> {
 }
 
 fn lives_of(remote: &mut Remote) -> Result<Vec<Life>, Failure> {
-    let schema = schema(remote, LIVES)?;
-    let times = ["begins_at", "issued_until", "reserved_until", "ended", "found_until", "logged_until"]
-        .map(|time| format!("(EXTRACT(epoch FROM l.{time}) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS {time}"));
+    let schema = schema(remote, LIVES, 1)?;
+    let fields = FIELDS.map(|field| format!("t.told OPERATOR(pg_catalog.->>) '{field}'::pg_catalog.text AS {field}"));
     let lives = format!(
-        "SELECT l.life, l.server, l.system_identifier, l.is_own::pg_catalog.int4 AS is_own, l.number, l.timeline,
-            l.layout, l.datacenter_id, l.worker_id, l.reason, l.follows, l.state, {} FROM {schema}.snowflake_lives() AS l LIMIT {}",
-        times.join(", "),
+        "SELECT {} FROM {schema}.{LIVES}({VERSION}::pg_catalog.int4) AS t (told) LIMIT {}",
+        fields.join(", "),
         lives::ROOM
     );
     let lives = CString::new(lives).map_err(|_| unexpected())?;
@@ -189,32 +210,33 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
     let text = |column| answer.value(row, column);
     let number = |column| text(column)?.parse::<u64>().ok();
     let random = |column| u64::from_str_radix(&text(column)?, 16).ok();
-    let layout: Layout = text(c"layout")?.parse().ok()?;
-    let (datacenter, worker) = (number(c"datacenter_id").unwrap_or(0), number(c"worker_id")?);
+    let (layout, worker): (Layout, u64) = (text(c"layout")?.parse().ok()?, number(c"worker")?);
+    let version = number(c"version")?;
     let life = Life {
         number: random(c"life")?,
         server: random(c"server")?,
-        system_identifier: identifier(&text(c"system_identifier")?)?,
-        is_own: number(c"is_own")? != 0,
+        system_identifier: number(c"system_identifier")?,
+        is_own: text(c"is_own")?.parse().ok()?,
         nth: number(c"number")?,
         timeline: number(c"timeline")?,
-        worker: layout.flatten(datacenter, worker),
-        layout: layout.flat(),
+        worker,
+        layout,
         reason: shortened(&text(c"reason")?, LONGEST_TEXT),
-        begins: number(c"begins_at")?,
-        issued: number(c"issued_until")?,
-        reserved: number(c"reserved_until")?,
+        begins: number(c"begins")?,
+        issued: number(c"issued")?,
+        reserved: number(c"reserved")?,
         state: State::of(&text(c"state")?),
-        ended: number(c"ended").unwrap_or(0),
-        found: number(c"found_until").unwrap_or(0),
-        logged: number(c"logged_until").unwrap_or(0),
-        follows: random(c"follows").unwrap_or(0),
+        ended: number(c"ended")?,
+        found: number(c"found")?,
+        logged: number(c"logged")?,
+        follows: random(c"follows")?,
     };
     // In an answer of any other kind there could be anything.
+    let is_known = (1..=VERSION.unsigned_abs().into()).contains(&version);
     let is_ordered = life.begins <= life.issued && life.issued <= life.reserved;
     let is_within = life.begins >= layout.time_of(0) && life.reserved <= layout.end();
-    (is_ordered && is_within && layout.workers().contains(&worker) && layout.datacenters().contains(&datacenter))
-        .then_some(life)
+    let is_worker = layout == layout.flat() && layout.workers().contains(&worker);
+    (is_known && is_ordered && is_within && is_worker).then_some(life)
 }
 
 fn unexpected() -> Failure {

@@ -105,7 +105,7 @@ fn summary(findings: &[Finding], told: &[Told]) -> Row {
         ("result", column(answer)),
         ("lives", column(i64::try_from(compared.len()).ok())),
         ("begins_at", column(first.map(timestamptz))),
-        ("until", column(lives().map(|life| life.reserved).max().map(timestamptz))),
+        ("ends_at", column(lives().map(|life| life.reserved).max().map(timestamptz))),
         ("detail", column(format!("{since_when}{}{rest}", detail.join(", ")))),
     ])
 }
@@ -293,5 +293,5 @@ fn of_worker(result: &str, layout: &Layout, worker: u64) -> Vec<(&'static str, C
 }
 
 fn span(begins: UnixMs, until: UnixMs) -> [(&'static str, Column); 2] {
-    [("begins_at", column(timestamptz(begins))), ("until", column(timestamptz(until)))]
+    [("begins_at", column(timestamptz(begins))), ("ends_at", column(timestamptz(until)))]
 }

@@ -6,12 +6,12 @@ use testbed::{Cluster, test, value};
 /// Has a server say something else of itself.
 fn pretend(cluster: &Cluster, columns: &str) {
     let replace = format!(
-        "ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_server(); DROP FUNCTION snowflake_server();
-         CREATE FUNCTION snowflake_server(
+        "ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_identity(); DROP FUNCTION snowflake_identity();
+         CREATE FUNCTION snowflake_identity(
              OUT system_identifier text, OUT datacenter_id text, OUT worker_id text, OUT state text, OUT layout text,
              OUT clock timestamptz, OUT in_recovery boolean) LANGUAGE sql AS $$
              SELECT a, b, c, d, e, f::timestamptz, g::boolean FROM (VALUES ({columns})) said(a, b, c, d, e, f, g) $$;
-         ALTER EXTENSION snowflake_pg ADD FUNCTION snowflake_server()"
+         ALTER EXTENSION snowflake_pg ADD FUNCTION snowflake_identity()"
     );
     cluster.connect().batch_execute(&replace).expect("another function");
 }
@@ -59,7 +59,7 @@ fn long_and_invisible_texts_of_other_servers_are_shortened_and_escaped() {
 
     evil.connect()
         .batch_execute(
-            "CREATE OR REPLACE FUNCTION snowflake_server(
+            "CREATE OR REPLACE FUNCTION snowflake_identity(
                  OUT system_identifier text, OUT datacenter_id text, OUT worker_id text, OUT state text, OUT layout text,
                  OUT clock timestamptz, OUT in_recovery boolean) LANGUAGE plpgsql AS
                  $$ BEGIN RAISE EXCEPTION E'first\\n  second \\x1b %', repeat('x', 100000); END $$",
@@ -76,11 +76,11 @@ fn a_function_that_is_not_of_the_extension_is_not_called() {
     two.connect()
         .batch_execute(
             "CREATE TABLE called (n integer);
-             ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_server(); DROP FUNCTION snowflake_server();
-             CREATE FUNCTION snowflake_server() RETURNS integer LANGUAGE sql AS 'INSERT INTO called VALUES (1) RETURNING n'",
+             ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_identity(); DROP FUNCTION snowflake_identity();
+             CREATE FUNCTION snowflake_identity() RETURNS integer LANGUAGE sql AS 'INSERT INTO called VALUES (1) RETURNING n'",
         )
         .expect("an older version, and a trap");
-    let problem = format!("extension snowflake_pg {} has no snowflake_server()", env!("CARGO_PKG_VERSION"));
+    let problem = format!("extension snowflake_pg {} has no snowflake_identity()", env!("CARGO_PKG_VERSION"));
     assert_eq!(check(&one, &[&two]), ["", &problem]);
     assert_eq!(value(&mut two.connect(), "SELECT count(*) FROM called"), "0");
 }

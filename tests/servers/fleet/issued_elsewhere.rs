@@ -140,7 +140,7 @@ fn a_server_that_issues_no_ids_does_not_know_which_were_issued_elsewhere() {
     }
     assert_eq!(issued_elsewhere(&mut standby.connect(), "snowflake_compose(now(), 0, 2, 0)"), "f", "another worker's");
     // It waits until a mark that may have been lost can't matter any more.
-    let waiting = start(member(1).set("snowflake_pg.start_margin", "1h"));
+    let waiting = start(member(1).set("snowflake_pg.max_borrow", "1h").set("snowflake_pg.max_first_wait", "1h"));
     assert_eq!(issued_elsewhere(&mut waiting.connect(), ids[1]), "NULL");
 }
 

@@ -26,7 +26,7 @@ fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
         "SELECT bool_and(clock_offset BETWEEN '-1 min' AND '1 min')
             AND count(DISTINCT system_identifier) = 3
             AND bool_or(server = 0 AND clock_offset = '0' AND (system_identifier, state) =
-                (SELECT system_identifier, state FROM snowflake_server()))
+                (SELECT system_identifier, state FROM snowflake_identity()))
          FROM snowflake_check_fleet('{{{}, {}}}')",
         conninfo(&two),
         conninfo(&three)

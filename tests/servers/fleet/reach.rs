@@ -119,12 +119,12 @@ fn a_server_that_stops_to_answer_is_given_up() {
     let (one, two) = (start(member(1)), start(member(2)));
     two.connect()
         .batch_execute(
-            "ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_server(); DROP FUNCTION snowflake_server();
-             CREATE FUNCTION snowflake_server(
+            "ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_identity(); DROP FUNCTION snowflake_identity();
+             CREATE FUNCTION snowflake_identity(
                  OUT system_identifier bigint, OUT datacenter_id integer, OUT worker_id integer, OUT state text,
                  OUT layout text, OUT clock timestamptz, OUT in_recovery boolean) LANGUAGE sql AS
                  $$ SELECT 1, 0, 2, 'ready', 't1', now(), false FROM pg_sleep(3600) $$;
-             ALTER EXTENSION snowflake_pg ADD FUNCTION snowflake_server()",
+             ALTER EXTENSION snowflake_pg ADD FUNCTION snowflake_identity()",
         )
         .expect("a function that takes an hour");
     let began = Instant::now();

@@ -7,7 +7,7 @@ use std::thread;
 use testbed::postgres::Client;
 use testbed::{Cluster, error, project, test, value};
 
-const LIST: &str = "SELECT partition, since, until, rows, bytes > 0 FROM snowflake_partitions";
+const LIST: &str = "SELECT partition, begins_at, ends_at, rows, bytes > 0 FROM snowflake_partitions";
 
 /// Days from 2024-02-25 to 2024-02-29, with a hundred rows in that of the 26th.
 fn server_with_days() -> (Cluster, Client) {
@@ -79,7 +79,7 @@ fn partitions_are_listed_with_their_times_their_rows_and_a_default_at_the_end() 
     );
     // By another layout, the same bounds are other times.
     let discord =
-        rows(&mut client, "SELECT since FROM snowflake_partitions('\"My Schema\".\"Days\"', 'discord') LIMIT 1");
+        rows(&mut client, "SELECT begins_at FROM snowflake_partitions('\"My Schema\".\"Days\"', 'discord') LIMIT 1");
     assert_eq!(discord, ["2028-04-22 22:17:05.343+00"]);
 }
 

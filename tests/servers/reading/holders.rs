@@ -142,7 +142,7 @@ fn there_is_no_horizon_while_a_transaction_is_prepared_that_is_older_than_the_se
         let mut client = cluster.connect();
         insert(&mut client);
         assert_eq!((horizon(&mut client), polled(&mut client)), (None, 0));
-        let who = "SELECT concat_ws(' ', pid, gid, first_id) FROM snowflake_writers WHERE since < now()";
+        let who = "SELECT concat_ws(' ', pid, gid, first_id) FROM snowflake_writers WHERE first_id_at < now()";
         assert_eq!(value(&mut client, who), "old");
         // A new one is known.
         client.batch_execute("BEGIN; SELECT snowflake_nextval(); PREPARE TRANSACTION 'new'").expect("another one");
@@ -203,7 +203,7 @@ fn a_transaction_from_before_the_start_of_the_generator_does_not_take_the_horizo
     other.batch_execute("BEGIN; SAVEPOINT s").expect("a transaction");
     error(&mut other, "SELECT snowflake_nextval()");
     other.batch_execute("ROLLBACK TO s").expect("a transaction");
-    client.batch_execute("SELECT snowflake_reset_state(clock_timestamp() + interval '1 s')").expect("a mark");
+    client.batch_execute("SELECT snowflake_reset_mark(clock_timestamp() + interval '1 s')").expect("a mark");
     insert(&mut client);
     assert!(horizon(&mut client) > before, "{:?}", first_ids(&mut client));
     assert_eq!(polled(&mut client), 4);
@@ -259,7 +259,7 @@ fn the_view_of_writers_shows_who_holds_the_horizon_back_and_since_when() {
         })
         .collect();
     let query = "SELECT concat_ws(', ', application_name, first_id, state, usename, datname, \
-                 since BETWEEN xact_start AND now(), query LIKE 'INSERT%', xact_start <= now()) \
+                 first_id_at BETWEEN xact_start AND now(), query LIKE 'INSERT%', xact_start <= now()) \
                  FROM snowflake_writers LIMIT 1";
     let seen = value(&mut client, query);
     assert_eq!(seen, format!("client 0, {}, idle in transaction, postgres, postgres, t, t, t", ids[0]));

@@ -253,7 +253,7 @@ fn a_poll_of_what_is_no_table_with_an_id_is_refused() {
 
 #[test]
 fn a_server_without_preload_or_without_a_worker_says_what_is_missing() {
-    let cluster = Cluster::builder().worker(-1).start();
+    let cluster = Cluster::builder().worker("").start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     assert_eq!(error(&mut client, "SELECT snowflake_horizon()").message(), "this server has no worker ID");

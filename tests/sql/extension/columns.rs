@@ -95,8 +95,8 @@ fn a_script_gets_the_columns_that_it_declares_in_its_order() {
     declare(&mut client, STATUS, "(OUT state text, OUT worker_id integer)");
     assert_eq!(value(&mut client, "SELECT other()"), "(ready,7)");
     assert_eq!(value(&mut client, "SELECT other FROM other()"), "(ready,7)");
-    declare(&mut client, STATUS, "(OUT sequence_exhaustion text, OUT state text)");
-    assert_eq!(value(&mut client, "SELECT other FROM other()"), "(wait,ready)");
+    declare(&mut client, STATUS, "(OUT worker_id_source text, OUT state text)");
+    assert_eq!(value(&mut client, "SELECT other FROM other()"), "(configuration,ready)");
     declare(&mut client, DECODE, "(id bigint, OUT worker_id integer, OUT issued_at timestamptz)");
     assert_eq!(value(&mut client, "SELECT other(1541815603606036480)"), "(378,\"2022-06-28 16:07:40.105+00\")");
     declare(&mut client, LAYOUTS, "(OUT name text, OUT fields text) RETURNS SETOF record");
@@ -105,7 +105,7 @@ fn a_script_gets_the_columns_that_it_declares_in_its_order() {
     declare(
         &mut client,
         PARTITIONS,
-        "(regclass, interval, integer, text, OUT partition regclass, OUT since timestamptz) RETURNS SETOF record",
+        "(regclass, interval, integer, text, OUT partition regclass, OUT begins_at timestamptz) RETURNS SETOF record",
     );
     let made = "SELECT other FROM other('events', '1000 years', 0, 'twitter')";
     assert_eq!(value(&mut client, made), "(events_20101104_014254,\"2010-11-04 01:42:54.657+00\")");
@@ -120,17 +120,17 @@ fn columns_that_the_library_does_not_know_are_null() {
     declare(&mut client, DECODE, decode);
     let decoded = "(,\"2022-06-28 16:07:40.105+00\",,,378,0,)";
     assert_eq!(value(&mut client, "SELECT other(1541815603606036480)"), decoded);
-    let layouts = "(OUT name text, OUT fields text, OUT unit interval, OUT epoch timestamptz, OUT last_timestamp timestamptz,
+    let layouts = "(OUT name text, OUT fields text, OUT unit interval, OUT epoch timestamptz, OUT usable_until timestamptz,
         OUT years double precision, OUT workers bigint, OUT max_ids_per_second bigint, OUT can_generate boolean, OUT source text,
         OUT more text, OUT yet_more integer) RETURNS SETOF record";
     declare(&mut client, LAYOUTS, layouts);
     let null = "SELECT count(*) FILTER (WHERE source <> '' AND more IS NULL AND yet_more IS NULL) FROM other()";
     assert_eq!(value(&mut client, null), "17");
     let partitions =
-        "(regclass, interval, integer, text, OUT partition regclass, OUT since timestamptz, OUT until timestamptz,
+        "(regclass, interval, integer, text, OUT partition regclass, OUT begins_at timestamptz, OUT ends_at timestamptz,
         OUT more text, OUT yet_more integer) RETURNS SETOF record";
     declare(&mut client, PARTITIONS, partitions);
-    let made = "SELECT format('%s %s', until, more IS NULL AND yet_more IS NULL) FROM other('events', '1000 years', 0, 'twitter')";
+    let made = "SELECT format('%s %s', ends_at, more IS NULL AND yet_more IS NULL) FROM other('events', '1000 years', 0, 'twitter')";
     assert_eq!(value(&mut client, made), "2080-07-10 17:30:30.209+00 t");
 }
 
@@ -178,4 +178,29 @@ fn a_row_of_unknown_columns_is_refused() {
         assert_eq!((refused.code().code(), refused.message()), ("0A000", message), "{function}{declaration}");
     }
     assert_eq!(value(&mut client, "SELECT 1"), "1");
+}
+
+/// `_at` is when something happens, and `_until` a bound. What is a time itself has its own name, and PostgreSQL's columns have
+/// theirs. Other servers read those of the registry's answers.
+const MISNAMED: &str = "
+    SELECT format('%s.%s', of, name) FROM (
+        SELECT c.oid::regclass::text, attname::text, atttypid, 'pg_class'::regclass, c.oid
+        FROM pg_class c JOIN pg_attribute ON attrelid = c.oid WHERE relkind IN ('v', 'c') AND attnum > 0
+        UNION ALL
+        SELECT p.oid::regprocedure::text, a.name, a.type, 'pg_proc'::regclass, p.oid
+        FROM pg_proc p, unnest(proallargtypes, proargnames, proargmodes) AS a (type, name, mode) WHERE mode IN ('o', 't')
+    ) AS columns (of, name, type, class, object)
+    WHERE (type = 'timestamptz'::regtype AND name !~ '_(at|until)$' AND name NOT IN ('epoch', 'clock', 'durable_mark', 'reported_mark', 'xact_start')
+            OR name = 'version' AND of NOT LIKE '%.server\\_%')
+        AND (EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e')
+            OR EXISTS (SELECT FROM pg_type t JOIN pg_depend ON classid = 'pg_type'::regclass AND objid = t.oid AND deptype = 'e'
+                       WHERE typrelid = object AND class = 'pg_class'::regclass))
+    ORDER BY 1";
+
+#[test]
+fn a_column_that_is_a_time_ends_in_at_or_until_and_that_of_a_version_says_of_what() {
+    let (_database, mut client) = database();
+    client.batch_execute("CREATE EXTENSION snowflake_adopt; CREATE EXTENSION snowflake_registry").expect("the others");
+    let misnamed: Vec<String> = client.query(MISNAMED, &[]).expect("columns").iter().map(|row| row.get(0)).collect();
+    assert!(misnamed.is_empty(), "{misnamed:#?}");
 }

@@ -29,7 +29,8 @@ fn a_date_or_timestamp_that_no_timestamptz_can_be_is_compared_as_postgresql_does
                     format!("SELECT count(*) FROM {view} WHERE (created_at, id) {operator} ('999999-12-31'::date, 5)");
                 for query in conditions.iter().chain(&constants).chain([&rows]) {
                     let [on, off] = ["on", "off"].map(|setting| {
-                        let settings = format!("SET TIME ZONE '{zone}'; SET snowflake_pg.time_ranges = {setting}");
+                        let settings =
+                            format!("SET TIME ZONE '{zone}'; SET snowflake_pg.enable_time_ranges = {setting}");
                         client.batch_execute(&settings).expect("settings");
                         value(&mut client, query)
                     });
@@ -42,7 +43,7 @@ fn a_date_or_timestamp_that_no_timestamptz_can_be_is_compared_as_postgresql_does
     assert_eq!(compared, 180);
     client
         .batch_execute(
-            "SET snowflake_pg.time_ranges = on; PREPARE until AS SELECT count(*) FROM seen WHERE created_at < $1::date",
+            "SET snowflake_pg.enable_time_ranges = on; PREPARE until AS SELECT count(*) FROM seen WHERE created_at < $1::date",
         )
         .expect("a query");
     assert_eq!(value(&mut client, "EXECUTE until('999999-12-31')"), "60");

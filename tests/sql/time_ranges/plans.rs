@@ -29,7 +29,7 @@ fn database() -> (Database, Client) {
 }
 
 fn set(client: &mut Client, setting: &str) {
-    client.batch_execute(&format!("SET snowflake_pg.time_ranges = {setting}")).expect("a setting");
+    client.batch_execute(&format!("SET snowflake_pg.enable_time_ranges = {setting}")).expect("a setting");
 }
 
 /// The plans of a query with and without ranges.

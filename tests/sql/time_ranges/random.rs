@@ -42,13 +42,15 @@ fn random_queries_give_the_same_rows_as_without_ranges() {
         client.batch_execute(&format!("SET TIME ZONE '{zone}'; SET enable_sort = {sort}")).expect("settings");
         let query = query(&mut random);
         let [with, without] = ["on", "off"].map(|setting| {
-            client.batch_execute(&format!("SET snowflake_pg.time_ranges = {setting}; BEGIN")).expect("a setting");
+            client
+                .batch_execute(&format!("SET snowflake_pg.enable_time_ranges = {setting}; BEGIN"))
+                .expect("a setting");
             let rows = rows(&mut client, &query);
             client.batch_execute("ROLLBACK").expect("the end");
             rows
         });
         assert_eq!(with, without, "seed {seed}: {query}");
-        client.batch_execute("SET snowflake_pg.time_ranges = on").expect("a setting");
+        client.batch_execute("SET snowflake_pg.enable_time_ranges = on").expect("a setting");
         let shown = rows(&mut client, &format!("EXPLAIN (VERBOSE) {query}")).concat();
         ranges += usize::from(shown.contains("id >= "));
         ordered += usize::from(query.contains(" LIMIT ") && !shown.contains("Sort"));

@@ -76,9 +76,6 @@ pub fn soft_limit(now: UnixMs, needed: UnixMs, mark: UnixMs) -> UnixMs {
     mark - (mark - from) / 4
 }
 
-/// How long a server waits at least that finds no certain mark, unless `snowflake_pg.start_margin` is set, in milliseconds.
-pub const LEAST_START_WAIT_MS: u64 = 1000;
-
 /// How long a server waits before its first ID if it finds no certain mark, in milliseconds: as long as a restart takes
 /// IDs ahead of a right clock, by a reservation that is rounded up to whole ticks at both ends.
 pub fn start_wait_ms(least_ms: u64, reserve_ahead_ms: u64, tick_ms: u64) -> u64 {
@@ -175,9 +172,9 @@ mod tests {
 
     #[test]
     fn a_wait_is_as_long_as_restarts_take_ids_ahead_of_the_clock() {
-        assert_eq!(start_wait_ms(1000, 2000, 1), 2000);
-        assert_eq!(start_wait_ms(1000, 100, 1), 1000);
-        assert_eq!(start_wait_ms(1000, 2000, 10), 2018, "rounded to ticks of 10 ms at both ends");
-        assert_eq!(start_wait_ms(1000, 2000, 1000), 3998);
+        assert_eq!(start_wait_ms(0, 100, 1), 100);
+        assert_eq!(start_wait_ms(5000, 2000, 1), 5000, "as long as IDs may be ahead");
+        assert_eq!(start_wait_ms(0, 2000, 10), 2018, "rounded to ticks of 10 ms at both ends");
+        assert_eq!(start_wait_ms(0, 2000, 1000), 3998);
     }
 }

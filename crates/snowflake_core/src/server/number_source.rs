@@ -74,6 +74,9 @@ pub enum SourceError {
         /// The network as it was given.
         given: Network,
     },
+    /// No layout has room for it.
+    #[error("A number must not be negative")]
+    Negative,
     /// PostgreSQL would read it as an octal number, and people would not.
     #[error("A number must not begin with 0")]
     LeadingZero,
@@ -124,11 +127,14 @@ fn list(addresses: &[Ipv4Addr]) -> String {
 }
 
 impl NumberSource {
-    /// The source that a text names. `-1` and an empty text are [`Unset`](Self::Unset).
+    /// The source that a text names. An empty text is [`Unset`](Self::Unset).
     pub fn parse(text: &str) -> Result<Self, SourceError> {
         let text = text.trim();
-        if text.is_empty() || text == "-1" {
+        if text.is_empty() {
             return Ok(Self::Unset);
+        }
+        if text.strip_prefix('-').is_some_and(|number| configured(number).is_ok()) {
+            return Err(SourceError::Negative);
         }
         if text.starts_with(|first: char| first.is_ascii_digit()) {
             return configured(text).map(Self::Number);
@@ -169,7 +175,7 @@ impl fmt::Display for NumberSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plus = |offset: &u64| if *offset > 0 { format!("+{offset}") } else { String::new() };
         match self {
-            Self::Unset => f.write_str("-1"),
+            Self::Unset => Ok(()),
             Self::Number(number) => write!(f, "{number}"),
             Self::HostName(offset) => write!(f, "hostname{}", plus(offset)),
             Self::Environment(variable, offset) => write!(f, "env:{variable}{}", plus(offset)),

@@ -11,7 +11,6 @@ use snowflake_core::{Position, Tick, UnixMs};
 
 pub const RESERVE_AHEAD: u64 = 2000;
 pub const MAX_BORROW: u64 = 5000;
-const LEAST_START_MARGIN: u64 = 1000;
 /// How long a restart takes at least. One that takes less than the two steps by which it can raise the mark, of 50 ms
 /// each, would drive a server away from its clock, if it came again and again.
 const RESTART: u64 = 100;
@@ -159,7 +158,7 @@ impl Server {
     pub fn mark(&mut self) -> Mark<'_, &mut Disk> {
         let borrows_ticks = self.policy.sequence_exhaustion.borrows_ticks();
         let tick_ms = self.layout.tick_ms();
-        let start_wait_ms = reservation::start_wait_ms(LEAST_START_MARGIN, RESERVE_AHEAD, tick_ms);
+        let start_wait_ms = reservation::start_wait_ms(0, RESERVE_AHEAD, tick_ms);
         let settings = MarkSettings {
             layout: self.layout,
             reserve_ahead_ms: RESERVE_AHEAD,

@@ -1,7 +1,7 @@
 //! Lives that went on beside others: lost primaries, and clones of machines.
 
 use super::super::fixture::{conninfo, member, start};
-use super::{IDS, audit, column, ids, issue_beside_each_other};
+use super::{IDS, audit, have_told, ids, issue_beside_each_other, life_of};
 use std::fs;
 use testbed::{Cluster, Load, Signal, allow_duplicates, real_time, sleep_past, test};
 
@@ -39,29 +39,19 @@ fn an_old_primary_that_runs_on_does_not_hide_a_lost_one() {
     assert!(details.contains(" (promotion or recovery, IDs from 20"), "{details}");
 }
 
-/// Has a server tell of these lives, as a clone of another one would.
-fn have_told(server: &Cluster, lives: &str) {
-    let script = format!(
-        "ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_lives(); DROP FUNCTION snowflake_lives();
-         CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life LANGUAGE sql AS $$ {lives} $$;
-         ALTER EXTENSION snowflake_pg ADD FUNCTION snowflake_lives()"
-    );
-    server.connect().batch_execute(&script).expect("a function");
-}
-
 #[test]
 fn an_overlap_of_clones_names_their_worker_and_their_ids() {
     let by = start(member(8));
     ids(&by);
     let [one, two] = [(), ()].map(|()| start(member(7)));
     let (lowest, highest) = ids(&one).range().expect("IDs");
-    let life = &column(&mut one.connect(), "SELECT l::text FROM snowflake_lives() l")[0];
-    have_told(&two, &format!("SELECT ('{life}'::public.snowflake_life).*"));
+    let life = life_of(&one);
+    have_told(&two, &format!("SELECT '{life}'::jsonb"));
     let fleet = [&one, &two].map(conninfo);
     let rows = by
         .connect()
         .query(
-            "SELECT result, worker_id, begins_at < until, detail FROM snowflake_audit_fleet($1)",
+            "SELECT result, worker_id, begins_at < ends_at, detail FROM snowflake_audit_fleet($1)",
             &[&fleet.as_slice()],
         )
         .expect("an audit");
@@ -83,18 +73,18 @@ fn clones_that_have_run_one_life_overlap_after_one_has_got_another_worker() {
     ids(&by);
     let [one, two] = [(), ()].map(|()| start(member(7)));
     ids(&one);
-    let life = &column(&mut one.connect(), "SELECT l::text FROM snowflake_lives() l")[0];
+    let life = life_of(&one);
     let changed = |number: u32, life_number: &str, worker: u32, state: &str, from: u32, to: u32| {
         format!(
-            "SELECT {life_number}, l.server, true, {number}::bigint, l.system_identifier, l.timeline, NULL::int, {worker}, l.layout,
-                l.started, 'restart', l.begins_at + {from} * interval '1 s', l.begins_at + {to} * interval '1 s',
-                l.begins_at + {to} * interval '1 s', '{state}', NULL::timestamptz, NULL::timestamptz, NULL::timestamptz,
-                CASE WHEN {number} > 1 THEN l.life END, NULL::timestamptz
-             FROM (SELECT ('{life}'::public.snowflake_life).*) l"
+            "SELECT l || jsonb_build_object('life', {life_number}, 'is_own', true, 'number', {number}, 'worker', {worker},
+                'reason', 'restart', 'begins', begins + {from} * 1000, 'issued', begins + {to} * 1000,
+                'reserved', begins + {to} * 1000, 'state', '{state}', 'ended', 0, 'found', 0, 'logged', 0,
+                'follows', CASE WHEN {number} > 1 THEN l->>'life' ELSE '0' END)
+             FROM (SELECT t.l, (t.l->'begins')::bigint AS begins FROM (SELECT '{life}'::jsonb AS l) AS t) AS t"
         )
     };
-    have_told(&one, &changed(1, "l.life", 7, "running", 0, 3600));
-    let ended = changed(1, "l.life", 7, "given away", 0, 1800);
+    have_told(&one, &changed(1, "l->>'life'", 7, "running", 0, 3600));
+    let ended = changed(1, "l->>'life'", 7, "given away", 0, 1800);
     have_told(&two, &format!("{ended} UNION ALL {}", changed(2, "'abc'", 8, "running", 1900, 3600)));
     let (results, details) = audit(&by, &[&one, &two]);
     assert_eq!(results.iter().filter(|result| *result == "overlap").count(), 2, "{details}");

@@ -1,7 +1,7 @@
 //! Lives that are gone, and servers that tell nonsense.
 
 use super::super::fixture::{member, start};
-use super::{audit, column, ids, issue_beside_each_other};
+use super::{audit, column, have_told, ids, issue_beside_each_other, life_of};
 use snowflake_core::mark::lives::{self, LifeSpan};
 use std::fs;
 use std::path::PathBuf;
@@ -83,50 +83,75 @@ fn the_audit_finds_a_cold_copy_that_runs_beside_its_original() {
     assert_eq!(results[0], "not seen", "{details}");
 }
 
+/// Servers of a fleet are upgraded one after the other.
+#[test]
+fn an_older_server_understands_a_newer_one_and_is_answered_in_the_version_that_it_knows() {
+    let [by, asked] = [7, 8].map(|worker| start(member(worker)));
+    [&by, &asked].into_iter().for_each(|server| drop(ids(server)));
+    for version in [1, 2, i32::MAX] {
+        let versions = format!("SELECT told->>'version' FROM snowflake_lives_for_servers({version}) AS told");
+        assert_eq!(column(&mut asked.connect(), &versions), ["1"], "asked for {version}");
+    }
+    let life = life_of(&asked);
+    have_told(&asked, &format!("SELECT '{life}'::jsonb || '{{\"colour\": \"green\", \"places\": [1, {{}}]}}'"));
+    let (results, details) = audit(&by, &[&asked]);
+    assert_eq!(results, ["no overlap"; 3], "{details}");
+    // One that would tell what nobody here can read.
+    have_told(&asked, &format!("SELECT '{life}'::jsonb || '{{\"version\": 2}}'"));
+    let (results, details) = audit(&by, &[&asked]);
+    assert_eq!(results[0], "not seen", "{details}");
+    assert!(details.contains("has not told"), "{details}");
+}
+
 #[test]
 fn an_audit_takes_no_nonsense_for_an_answer() {
     let [by, asked] = [7, 8].map(|worker| start(member(worker).set("temp_file_limit", "100MB")));
     ids(&by);
-    asked.connect().batch_execute("ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_lives()").expect("a superuser");
+    asked
+        .connect()
+        .batch_execute("ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_lives_for_servers(integer)")
+        .expect("a superuser");
+    // Times from 2026-01-01 on.
     let sound = [
+        ("version", "1"),
         ("life", "to_hex(g)"),
         ("server", "'ff'"),
         ("is_own", "true"),
         ("number", "g"),
-        ("timeline", "1::bigint"),
-        ("system_identifier", "-1::bigint"),
-        ("datacenter_id", "NULL::integer"),
-        ("worker_id", "8::bigint"),
+        ("timeline", "1"),
+        ("system_identifier", "18446744073709551615"),
+        ("worker", "8"),
         ("layout", "'flat'"),
         ("reason", "'restart'"),
         ("state", "'stopped'"),
-        ("started", "'2026-01-01'::timestamptz + g * interval '1 s'"),
-        ("begins_at", "'2026-01-01'::timestamptz + g * interval '1 s'"),
-        ("issued_until", "'2026-01-01'::timestamptz + g * interval '1 s'"),
-        ("reserved_until", "'2026-01-01'::timestamptz + g * interval '1 s'"),
-        ("ended", "NULL::timestamptz"),
-        ("found_until", "NULL::timestamptz"),
-        ("logged_until", "NULL::timestamptz"),
-        ("follows", "NULL::text"),
+        ("begins", "1767225600000 + g * 1000"),
+        ("issued", "1767225600000 + g * 1000"),
+        ("reserved", "1767225600000 + g * 1000"),
+        ("ended", "0"),
+        ("found", "0"),
+        ("logged", "0"),
+        ("follows", "'0'"),
     ];
     let tell = |changed: &[(&str, &str)], rows: &str| {
         let value = |&(column, sound): &(&str, &str)| {
             let changed = changed.iter().find(|(name, _)| *name == column);
-            format!("{} AS {column}", changed.map_or(sound, |(_, value)| value))
+            format!("'{column}', {}", changed.map_or(sound, |(_, value)| value))
         };
         let columns: Vec<_> = sound.iter().map(value).collect();
         let script = format!(
             "DROP VIEW IF EXISTS told CASCADE;
-             CREATE VIEW told AS SELECT {} FROM generate_series(1, {rows}) AS g;
-             DROP FUNCTION IF EXISTS snowflake_lives();
-             CREATE FUNCTION snowflake_lives() RETURNS SETOF told LANGUAGE sql VOLATILE AS 'SELECT * FROM public.told';
-             ALTER EXTENSION snowflake_pg ADD FUNCTION snowflake_lives()",
+             CREATE VIEW told AS SELECT jsonb_build_object({}) AS life FROM generate_series(1, {rows}) AS g;
+             DROP FUNCTION IF EXISTS snowflake_lives_for_servers(integer);
+             CREATE FUNCTION snowflake_lives_for_servers(integer) RETURNS SETOF jsonb LANGUAGE sql VOLATILE
+                 AS 'SELECT life FROM public.told';
+             ALTER EXTENSION snowflake_pg ADD FUNCTION snowflake_lives_for_servers(integer)",
             columns.join(", ")
         );
         let script = format!(
-            "DO $$ BEGIN IF to_regprocedure('snowflake_lives()') IS NOT NULL THEN
-            BEGIN ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_lives(); EXCEPTION WHEN OTHERS THEN NULL; END;
-            DROP FUNCTION snowflake_lives(); END IF; END $$; {script}"
+            "DO $$ BEGIN IF to_regprocedure('snowflake_lives_for_servers(integer)') IS NOT NULL THEN
+            BEGIN ALTER EXTENSION snowflake_pg DROP FUNCTION snowflake_lives_for_servers(integer);
+                EXCEPTION WHEN OTHERS THEN NULL; END;
+            DROP FUNCTION snowflake_lives_for_servers(integer); END IF; END $$; {script}"
         );
         asked.connect().batch_execute(&script).unwrap_or_else(|error| panic!("{script}: {error:?}"));
         let told = audit(&by, &[&asked]);
@@ -141,8 +166,8 @@ fn an_audit_takes_no_nonsense_for_an_answer() {
     let (results, details) = tell(&[("state", "'sleeps'")], "1");
     assert_eq!(results[0], "not seen", "{details}");
 
-    let long = "'2026-06-01'::timestamptz";
-    let (results, details) = tell(&[("issued_until", long), ("reserved_until", long)], "10000");
+    let long = "1780272000000";
+    let (results, details) = tell(&[("issued", long), ("reserved", long)], "10000");
     assert_eq!(results[0], "overlap", "{details}");
     assert!(results.len() < 110 && details.contains("more overlaps"), "{} rows", results.len());
 
@@ -151,22 +176,26 @@ fn an_audit_takes_no_nonsense_for_an_answer() {
         ("life", "'no number'", "1"),
         ("life", "repeat('f', 10000000)", "1"),
         ("server", "NULL::text", "1"),
-        ("is_own", "'perhaps'", "1"),
+        ("is_own", "'perhaps'::text", "1"),
         ("number", "-g", "1"),
-        ("timeline", "-1::bigint", "1"),
-        ("worker_id", "1024", "1"),
-        ("worker_id", "-1", "1"),
-        ("worker_id", "9223372036854775807", "1"),
-        ("worker_id", "NULL::bigint", "1"),
+        ("timeline", "-1", "1"),
+        ("worker", "1024", "1"),
+        ("worker", "-1", "1"),
+        ("worker", "9223372036854775807", "1"),
+        ("worker", "NULL::bigint", "1"),
         ("layout", "repeat('flat ', 1000000)", "1"),
-        ("begins_at", "NULL::timestamptz", "1"),
-        ("begins_at", "'-infinity'::timestamptz", "1"),
-        ("begins_at", "'1980-01-01'::timestamptz", "1"),
-        ("begins_at", "'2027-01-01'::timestamptz", "1"),
-        ("begins_at", "'2026'", "1"),
-        ("reserved_until", "'infinity'::timestamptz", "1"),
-        ("reserved_until", "'294276-01-01'::timestamptz", "1"),
-        ("system_identifier", "'99999999999999999999'", "1"),
+        ("layout", "'twitter'", "1"),
+        ("begins", "NULL::bigint", "1"),
+        ("begins", "'-Infinity'::float8", "1"),
+        ("begins", "315532800000", "1"),
+        ("begins", "1798761600000", "1"),
+        ("begins", "'2026-01-01'::timestamptz", "1"),
+        ("reserved", "'Infinity'::float8", "1"),
+        ("reserved", "9223372036854775807", "1"),
+        ("system_identifier", "99999999999999999999", "1"),
+        ("version", "NULL::integer", "1"),
+        ("version", "0", "1"),
+        ("version", "2", "1"),
         ("reason", "g / (g - g)", "1"),
         ("reason", "pg_sleep(3600)::text", "1"),
         ("reason", "repeat('x', 100)", "1000000000000"),

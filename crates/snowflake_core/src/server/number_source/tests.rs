@@ -30,8 +30,8 @@ fn every_word_names_its_source() {
 }
 
 #[test]
-fn nothing_and_minus_one_are_unset() {
-    for text in ["", "  ", "-1"] {
+fn nothing_is_unset() {
+    for text in ["", "  "] {
         assert_eq!(parsed(text), NumberSource::Unset, "{text:?}");
     }
 }
@@ -39,7 +39,8 @@ fn nothing_and_minus_one_are_unset() {
 #[test]
 fn what_is_no_source_is_refused_with_what_is_wrong() {
     for text in [
-        "-2",
+        "-",
+        "-x",
         "5x",
         "0x",
         "0x1G",
@@ -74,6 +75,9 @@ fn what_is_no_source_is_refused_with_what_is_wrong() {
     assert_eq!(refused("file:worker"), "\"worker\" is not an absolute path");
     for text in ["99999999999999999999", "0x8000000000000000"] {
         assert_eq!(refused(text), "The number is too large");
+    }
+    for text in ["-1", "-0", "-20"] {
+        assert_eq!(refused(text), "A number must not be negative");
     }
     for text in ["010", "007", "00"] {
         assert_eq!(refused(text), "A number must not begin with 0");

@@ -11,7 +11,7 @@ use pgrx::prelude::*;
 
 /// What tells this server from others, in one row.
 #[pg_extern(sql = false)]
-fn snowflake_server() -> Row {
+fn snowflake_identity() -> Row {
     let numbers = preload::is_done().then(|| (worker::datacenter(), worker::worker()));
     let (datacenter, worker) = numbers.unwrap_or_default();
     let number = |number: u64| i32::try_from(number).ok();
@@ -23,7 +23,7 @@ fn snowflake_server() -> Row {
         ("state", column(Condition::now().state)),
         ("layout", column(gucs::layout().ok().map(|layout| layout.to_string()))),
         ("clock", column(timestamptz_us(clock::microseconds(clock::since_1970())))),
-        ("version", column(env!("CARGO_PKG_VERSION"))),
+        ("library_version", column(env!("CARGO_PKG_VERSION"))),
         ("in_recovery", column(is_in_recovery())),
     ])
 }

@@ -1,4 +1,4 @@
-//! What `snowflake_server()` shows.
+//! What `snowflake_identity()` shows.
 
 use super::fixture::{member, start};
 use testbed::{Cluster, test, value};
@@ -18,24 +18,24 @@ fn the_identity_is_what_the_status_and_the_control_file_show() {
         ("i.state", "ready"),
         ("i.layout", "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z"),
         ("i.clock BETWEEN now() AND clock_timestamp()", "t"),
-        ("i.version = (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg')", "t"),
+        ("i.library_version = (SELECT extversion FROM pg_extension WHERE extname = 'snowflake_pg')", "t"),
         ("i.in_recovery", "f"),
     ] {
-        assert_eq!(value(&mut client, &format!("SELECT {what} FROM snowflake_server() i")), expected, "{what}");
+        assert_eq!(value(&mut client, &format!("SELECT {what} FROM snowflake_identity() i")), expected, "{what}");
     }
     client.batch_execute("RESET ROLE").expect("an administrator");
-    let same = "SELECT i.system_identifier = c.system_identifier FROM snowflake_server() i, pg_control_system() c";
+    let same = "SELECT i.system_identifier = c.system_identifier FROM snowflake_identity() i, pg_control_system() c";
     assert_eq!(value(&mut client, same), "t");
     let standby = member(8).standby_of(&cluster);
     let shown = "SELECT (system_identifier = (SELECT system_identifier FROM pg_control_system()), worker_id, state,
-        in_recovery) FROM snowflake_server()";
+        in_recovery) FROM snowflake_identity()";
     assert_eq!(value(&mut standby.connect(), shown), "(t,8,standby,t)");
 }
 
 #[test]
 fn what_a_server_does_not_know_of_itself_is_null() {
     let shown = "SELECT (datacenter_id, worker_id, worker_id_source, state, layout, system_identifier > 0,
-        clock <= clock_timestamp()) FROM snowflake_server()";
+        clock <= clock_timestamp()) FROM snowflake_identity()";
     let layout = "\"t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z\"";
     for (builder, expected) in [
         (Cluster::builder(), format!("(,,,\"not preloaded\",{layout},t,t)")),
