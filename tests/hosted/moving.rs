@@ -17,7 +17,7 @@ const APPLICATION: &str = "CREATE TABLE orders (
     CREATE VIEW recent AS SELECT o.id, (ids.snowflake_decode(o.id)).worker_id AS worker FROM orders o
         WHERE ids.snowflake_within(o.id, now() - interval '1 day');
     CREATE TABLE events (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval()) PARTITION BY RANGE (id);
-    CREATE FUNCTION newest() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM orders WHERE id < ids.snowflake_min_id('infinity'); END;
+    CREATE FUNCTION newest() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM orders WHERE id <= ids.snowflake_bound('infinity', '<'); END;
     CREATE TABLE outside (id bigint);
     CREATE TRIGGER fill BEFORE INSERT ON outside FOR EACH ROW EXECUTE FUNCTION ids.snowflake_fill('id');
     SELECT ids.snowflake_create_partitions('events', '1 day', 2)";

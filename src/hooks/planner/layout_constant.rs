@@ -23,7 +23,8 @@ use std::ffi::CStr;
 /// The functions with an optional layout as their last argument, but for `snowflake_explain`: without one, it says which life
 /// of this server issued the ID. By name, since an older script of the extension may
 /// lack some.
-const NAMES: [&CStr; 6] = [
+const NAMES: [&CStr; 7] = [
+    c"snowflake_bound",
     c"snowflake_compose",
     c"snowflake_decode",
     c"snowflake_interval",

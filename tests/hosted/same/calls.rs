@@ -173,6 +173,9 @@ pub fn calls() -> Vec<String> {
         }
         for time in TIMES {
             add(format!("snowflake_min_id('{time}', {layout})"));
+            for operator in [">=", ">", "<=", "<"] {
+                add(format!("snowflake_bound('{time}', '{operator}', {layout})"));
+            }
             add(format!("snowflake_within(2006515713439040712, '{time}', 'infinity', {layout})"));
             add(format!("snowflake_within(2006515713439040712, '-infinity', '{time}', {layout})"));
             add(format!("snowflake_compose('{time}', 1, 1, 1, 0, {layout})"));
@@ -208,6 +211,7 @@ pub fn calls() -> Vec<String> {
     }
     for time in TIMES {
         add(format!("snowflake_min_id('{time}')"));
+        add(format!("snowflake_bound('{time}', '<=')"));
         add(format!("snowflake_within(2006515713439040712, '{time}')"));
         add(format!("snowflake_compose('{time}', 0, 3, 4)"));
     }
@@ -218,6 +222,9 @@ pub fn calls() -> Vec<String> {
         "min_id(NULL)",
         "interval(NULL)",
         "min_id('2026-01-01Z', NULL)",
+        "bound('2026-01-01Z', '=')",
+        "bound('2026-01-01Z', NULL)",
+        "bound(NULL, '<')",
         "interval('1 s', NULL)",
         "compose(NULL, 0, 0, 0)",
         "compose('2026-01-01Z', 0, NULL, 0)",

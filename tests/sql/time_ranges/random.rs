@@ -97,7 +97,7 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
             let (other, day) = (time(random, "timestamptz"), time(random, "date"));
             client
                 .batch_execute(&format!(
-                    "INSERT INTO t{n} (id, other, day, n) SELECT greatest(id, {end}) - {end}, {other}, {day}, {count} FROM snowflake_first_id({at}, true, '{layout}') AS id
+                    "INSERT INTO t{n} (id, other, day, n) SELECT greatest(id, {end}) - {end}, {other}, {day}, {count} FROM snowflake_bound({at}, '>=', '{layout}') AS id
                         WHERE id >= {end} ON CONFLICT DO NOTHING"
                 ))
                 .expect("a row");
@@ -105,7 +105,7 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
         }
         client
             .batch_execute(&format!(
-                "INSERT INTO t{n} (id, other, n) VALUES (0, now(), -1), ((SELECT snowflake_last_id('infinity', true, '{layout}')), NULL, -2)
+                "INSERT INTO t{n} (id, other, n) VALUES (0, now(), -1), ((SELECT snowflake_bound('infinity', '<=', '{layout}')), NULL, -2)
                     ON CONFLICT DO NOTHING;
                  INSERT INTO s{n} SELECT id, created_at, n FROM t{n} UNION ALL SELECT NULL, NULL, n FROM t{n} WHERE n % 5 = 0;
                  INSERT INTO p{n} SELECT id, other, day, n, created_at FROM t{n} WHERE id < {MIDDLE};
