@@ -28,7 +28,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = CASE of_type WHEN ours THEN 'a virtual column cannot use a key of type snowflake'
                 ELSE 'virtual columns came with PostgreSQL 18' END,
-            HINT = 'A view can have the column. snowflake_add_time() with stored => true rewrites the table, and each row takes 8 bytes more.';
+            HINT = 'A view can have the column. snowflake_add_created_at() with stored => true rewrites the table, and each row takes 8 bytes more.';
     END IF;
     RETURN key;
 END
@@ -36,7 +36,7 @@ $$;
 COMMENT ON FUNCTION snowflake_key_of(regclass, boolean) IS
     'not to be called: the primary key for a generated column of its time, or an error';
 
-CREATE FUNCTION snowflake_add_time(
+CREATE FUNCTION snowflake_add_created_at(
     target regclass, name name DEFAULT 'created_at', stored boolean DEFAULT false, layout text DEFAULT NULL, of_type regtype DEFAULT NULL)
     RETURNS void LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -49,7 +49,7 @@ BEGIN
         target, name, coalesce(of_type, 'timestamptz'), expression, CASE WHEN stored THEN 'STORED' ELSE 'VIRTUAL' END);
 END
 $$;
-COMMENT ON FUNCTION snowflake_add_time(regclass, name, boolean, text, regtype) IS
+COMMENT ON FUNCTION snowflake_add_created_at(regclass, name, boolean, text, regtype) IS
     'add a generated column with the time of the primary key: virtual, which takes no room; conditions on it use the key';
 
 -- The constraint makes sure that no value is lost which the column does not show again. It is checked without blocking others.

@@ -43,7 +43,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = CASE of_type WHEN 'ids.snowflake'::regtype THEN 'a virtual column cannot use a key of type snowflake'
                 ELSE 'virtual columns came with PostgreSQL 18' END,
-            HINT = 'A view can have the column. snowflake_add_time() with stored => true rewrites the table, and each row takes 8 bytes more.';
+            HINT = 'A view can have the column. snowflake_add_created_at() with stored => true rewrites the table, and each row takes 8 bytes more.';
     END IF;
     RETURN key;
 END
@@ -51,7 +51,7 @@ $$;
 COMMENT ON FUNCTION ids.snowflake_key_of(regclass, boolean) IS
     'not to be called: the primary key for a generated column of its time, or an error';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_add_time(
+CREATE OR REPLACE FUNCTION ids.snowflake_add_created_at(
     target regclass, name name DEFAULT 'created_at', stored boolean DEFAULT false, layout text DEFAULT NULL, of_type regtype DEFAULT NULL)
     RETURNS void LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -59,5 +59,5 @@ BEGIN
         ids.snowflake_time_expression(ids.snowflake_key_of(target, stored), layout, of_type), CASE WHEN stored THEN 'STORED' ELSE 'VIRTUAL' END);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_add_time(regclass, name, boolean, text, regtype) IS
+COMMENT ON FUNCTION ids.snowflake_add_created_at(regclass, name, boolean, text, regtype) IS
     'add a generated column with the time of the primary key, which is virtual, and takes no room, unless stored is true';

@@ -10,7 +10,7 @@ DECLARE
         snowflake_shard_of, snowflake_nextval_for, snowflake_nextval_for_hash, snowflake_must_be_modulus, snowflake_take_placed, snowflake_place_of,
         snowflake_timestamp, snowflake_decode, snowflake_decode_all, snowflake_explain, snowflake_compose, snowflake_min_id, snowflake_bound,
         snowflake_within, snowflake_interval, snowflake_to_text, snowflake_from_text, snowflake_to_uuid, snowflake_from_uuid,
-        snowflake_time_expression, snowflake_key_of, snowflake_add_time, snowflake_partitions, snowflake_create_partitions, snowflake_drop_partitions,
+        snowflake_time_expression, snowflake_key_of, snowflake_add_created_at, snowflake_partitions, snowflake_create_partitions, snowflake_drop_partitions,
         snowflake_layout, snowflake_worker_id, snowflake_datacenter_id, snowflake_get_status,
         snowflake_horizon, snowflake_poll, snowflake_encrypt, snowflake_decrypt, snowflake_needs_extension,
         snowflake_fields, snowflake_own_fields, snowflake_parse, snowflake_arrange, snowflake_token_error, snowflake_presets, snowflake_preset,

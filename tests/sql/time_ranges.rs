@@ -184,13 +184,13 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
     let (_database, mut client) = database();
     let stored = postgresql() < 18;
     if stored {
-        let refused = error(&mut client, "SELECT snowflake_add_time('orders')");
+        let refused = error(&mut client, "SELECT snowflake_add_created_at('orders')");
         assert_eq!((refused.code().code(), refused.message()), ("0A000", "virtual columns came with PostgreSQL 18"));
     }
     let size = "SELECT pg_relation_size('orders')";
     let before = value(&mut client, size);
     client.batch_execute("DROP VIEW seen").expect("no view");
-    value(&mut client, &format!("SELECT snowflake_add_time('orders', stored => {stored})"));
+    value(&mut client, &format!("SELECT snowflake_add_created_at('orders', stored => {stored})"));
     assert_eq!(value(&mut client, size) == before, !stored);
     let differ = "SELECT count(*) FROM orders WHERE created_at IS DISTINCT FROM snowflake_timestamp(id)";
     assert_eq!(value(&mut client, differ), "0");
@@ -236,15 +236,15 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
         .expect("a column");
     let rounded = shown(&mut client, "SELECT * FROM orders WHERE second > now()");
     assert!(!rounded.contains("snowflake_bound"), "{rounded}");
-    let refused = error(&mut client, "SELECT snowflake_add_time('typed')");
+    let refused = error(&mut client, "SELECT snowflake_add_created_at('typed')");
     let message = "a virtual column cannot use a key of type snowflake";
     assert_eq!((refused.code().code(), refused.message()), ("0A000", message));
-    value(&mut client, "SELECT snowflake_add_time('typed', stored => true)");
+    value(&mut client, "SELECT snowflake_add_created_at('typed', stored => true)");
     let used = shown(&mut client, "SELECT * FROM typed WHERE created_at > now()");
     assert!(used.contains("Index Cond: ((id)::bigint >= snowflake_bound(now(), '>'::text"), "{used}");
     for (table, key) in [("without", ""), ("two", ", PRIMARY KEY (id, n)"), ("narrow", ", PRIMARY KEY (n)")] {
         client.batch_execute(&format!("CREATE TABLE {table} (id bigint, n integer{key})")).expect("a table");
-        let refused = error(&mut client, &format!("SELECT snowflake_add_time('{table}')"));
+        let refused = error(&mut client, &format!("SELECT snowflake_add_created_at('{table}')"));
         let message = format!("relation public.{table} has no primary key of one bigint column");
         assert_eq!((refused.code().code(), refused.message()), ("42809", message.as_str()));
     }
