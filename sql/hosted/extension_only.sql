@@ -16,7 +16,7 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION ids.snowflake_poll(source anyelement, after bigint, max_rows integer DEFAULT 1000, key name DEFAULT NULL) RETURNS SETOF anyelement
+CREATE OR REPLACE FUNCTION ids.snowflake_poll(relation anyelement, after bigint, max_rows integer DEFAULT 1000, column_name name DEFAULT NULL) RETURNS SETOF anyelement
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM ids.snowflake_needs_extension('snowflake_poll()');

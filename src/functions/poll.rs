@@ -135,7 +135,7 @@ impl Poll {
             };
             raise(
                 error_report(PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN, message)
-                    .set_hint("Name the column of the IDs, as in key => 'id'."),
+                    .set_hint("Name the column of the IDs, as in column_name => 'id'."),
             );
         }
         // SAFETY: the table has a column of this number, which has a name and a type.

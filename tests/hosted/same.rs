@@ -108,7 +108,7 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_accept_mark(boolean) timestamp with time zone",
     "snowflake_audit(text[]) SETOF snowflake_audit_finding",
     "snowflake_check_fleet(text[]) SETOF snowflake_fleet_member",
-    "snowflake_create_operator_class(name,text,text,name) void",
+    "snowflake_create_operator_class(name,text,name,text) void",
     "snowflake_instant(timestamp without time zone) timestamp with time zone",
     "snowflake_issued_elsewhere(bigint) boolean",
     "snowflake_lives() SETOF snowflake_life",

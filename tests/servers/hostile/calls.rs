@@ -62,8 +62,7 @@ pub const CALLS: &[&str] = &[
 
 /// Those for superusers alone, or for the owner of a table.
 pub const CALLS_OF_A_SUPERUSER: &[&str] = &[
-    "snowflake_create_operator_class('by_sequence'::name, 'flat'::text, 'sequence'::text)",
-    "snowflake_create_operator_class('by_data_center'::name, 'twitter'::text, 'datacenter'::text, 'public'::name)",
+    "snowflake_create_operator_class('by_sequence'::name, 'sequence'::text, 'public'::name, 'flat'::text)",
     "snowflake_add_created_at('rows'::regclass, stored => true)",
     "snowflake_adopt.run_as('pg_monitor', 'SELECT 1::bigint')",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
