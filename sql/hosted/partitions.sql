@@ -1,6 +1,4 @@
 -- Partitions by time.
---
--- Not STRICT: no layout means the database's. NULL for another argument gives no rows.
 
 -- The partitions of a table and their IDs, NULL for a default partition.
 CREATE OR REPLACE FUNCTION ids.snowflake_ranges(parent regclass, OUT partition regclass, OUT id_range int8range) RETURNS SETOF record
@@ -55,10 +53,10 @@ $$;
 COMMENT ON TYPE ids.snowflake_partition IS 'row of snowflake_partitions() and snowflake_create_partitions()';
 COMMENT ON TYPE ids.snowflake_old_partition IS 'row of snowflake_drop_partitions()';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_partitions(parent regclass, layout text DEFAULT NULL) RETURNS SETOF ids.snowflake_partition
-    LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION ids.snowflake_partitions(relation regclass, layout text) RETURNS SETOF ids.snowflake_partition
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    f ids.snowflake_fields := ids.snowflake_fields(coalesce(layout, ids.snowflake_layout()));
+    f ids.snowflake_fields := ids.snowflake_fields(layout);
 BEGIN
     PERFORM ids.snowflake_must_sort(f);
     RETURN QUERY
@@ -69,10 +67,16 @@ BEGIN
                 ELSE ids.snowflake_time_of(upper(id_range) - 1, f) + interval '1 millisecond' * f.tick_ms::float8 END,
             (SELECT sum(reltuples)::bigint FROM pg_partition_tree(r.partition) t JOIN pg_class c ON c.oid = t.relid WHERE isleaf AND reltuples >= 0),
             (SELECT coalesce(sum(pg_total_relation_size(t.relid)), 0)::bigint FROM pg_partition_tree(r.partition) t)
-        FROM ids.snowflake_ranges(parent) r;
+        FROM ids.snowflake_ranges(relation) r;
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_partitions(regclass, text) IS
+    'partitions of a table that is partitioned by range of IDs of another layout';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_partitions(relation regclass) RETURNS SETOF ids.snowflake_partition
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 100
+    BEGIN ATOMIC SELECT * FROM ids.snowflake_partitions(relation, ids.snowflake_layout()); END;
+COMMENT ON FUNCTION ids.snowflake_partitions(regclass) IS
     'partitions of a table that is partitioned by range of its ID: when each begins and ends, its rows and its size; a default partition is last';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_check_periods(every interval, ahead integer) RETURNS void
@@ -133,30 +137,27 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_make_partition(regclass, int8range, ids.snowflake_fields) IS 'not to be called: makes the partition of these IDs';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_create_partitions(parent regclass, every interval, ahead integer, layout text DEFAULT NULL) RETURNS SETOF ids.snowflake_partition
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION ids.snowflake_create_partitions(relation regclass, every interval, ahead integer, layout text) RETURNS SETOF ids.snowflake_partition
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    f ids.snowflake_fields := ids.snowflake_fields(coalesce(layout, ids.snowflake_layout()));
-    owner regrole := (SELECT relowner FROM pg_class WHERE oid = parent);
+    f ids.snowflake_fields := ids.snowflake_fields(layout);
+    owner regrole := (SELECT relowner FROM pg_class WHERE oid = relation);
     covered int8multirange;
     wanted int8multirange;
     starts bigint[];
     missing int8range;
     made regclass[] := '{}'::regclass[];
 BEGIN
-    IF parent IS NULL OR every IS NULL OR ahead IS NULL THEN
-        RETURN;
-    END IF;
     PERFORM ids.snowflake_must_sort(f), ids.snowflake_check_periods(every, ahead);
     -- A CHECK or an index can call functions of the owner.
     IF owner <> quote_ident(current_user)::regrole THEN
-        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', (SELECT relname FROM pg_class WHERE oid = parent)),
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', (SELECT relname FROM pg_class WHERE oid = relation)),
             HINT = format('Type SET ROLE %s.', owner);
     END IF;
-    PERFORM ids.snowflake_ranges(parent);
+    PERFORM ids.snowflake_ranges(relation);
     -- Against other schema changes; readers and writers continue. A regclass is written with its schema, as search_path has none.
-    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
-    SELECT coalesce(range_agg(id_range), '{}') INTO covered FROM ids.snowflake_ranges(parent) WHERE id_range IS NOT NULL;
+    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', relation);
+    SELECT coalesce(range_agg(id_range), '{}') INTO covered FROM ids.snowflake_ranges(relation) WHERE id_range IS NOT NULL;
     -- First IDs of the periods, NULL after the end of the layout.
     SELECT array_agg(CASE WHEN tick <= f.last_tick THEN tick << f.timestamp_shift END ORDER BY nth) INTO starts FROM (
         SELECT nth, greatest(ceil((floor(extract(epoch FROM ids.snowflake_period(every, clock_timestamp(), nth)) * 1000) - f.epoch) / f.tick_ms), 0)::bigint AS tick
@@ -168,38 +169,41 @@ BEGIN
     FOR nth IN 1..ahead + 1 LOOP
         wanted := int8multirange(int8range(starts[nth], starts[nth + 1])) - covered;
         FOREACH missing IN ARRAY ARRAY(SELECT r FROM unnest(wanted) r) LOOP
-            made := made || ids.snowflake_make_partition(parent, missing, f);
+            made := made || ids.snowflake_make_partition(relation, missing, f);
         END LOOP;
     END LOOP;
-    RETURN QUERY SELECT * FROM ids.snowflake_partitions(parent, layout) p WHERE p.partition = ANY (made);
+    RETURN QUERY SELECT * FROM ids.snowflake_partitions(relation, layout) p WHERE p.partition = ANY (made);
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_create_partitions(regclass, interval, integer, text) IS
+    'create the missing partitions of a table that is partitioned by range of IDs of another layout';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_create_partitions(relation regclass, every interval, ahead integer) RETURNS SETOF ids.snowflake_partition
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE ROWS 10
+    BEGIN ATOMIC SELECT * FROM ids.snowflake_create_partitions(relation, every, ahead, ids.snowflake_layout()); END;
+COMMENT ON FUNCTION ids.snowflake_create_partitions(regclass, interval, integer) IS
     'create the missing partitions of a table that is partitioned by range of its ID, for the current period, such as a day, and for that many periods ahead; returns the partitions created';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_drop_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true, layout text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION ids.snowflake_drop_partitions(relation regclass, before timestamptz, dry_run boolean, layout text)
     RETURNS SETOF ids.snowflake_old_partition
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    f ids.snowflake_fields := ids.snowflake_fields(coalesce(layout, ids.snowflake_layout()));
+    f ids.snowflake_fields := ids.snowflake_fields(layout);
     old record;
     has_default boolean;
 BEGIN
-    IF parent IS NULL OR before IS NULL OR dry_run IS NULL THEN
-        RETURN;
-    END IF;
     PERFORM ids.snowflake_must_sort(f);
     IF before > clock_timestamp() THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'before must not be in the future',
             DETAIL = format('The clock shows %s.', ids.snowflake_display_time(ids.snowflake_unix_ms())), HINT = 'Use, for example, now() - interval ''90 days''.';
     END IF;
-    has_default := EXISTS (SELECT FROM ids.snowflake_ranges(parent) WHERE id_range IS NULL);
+    has_default := EXISTS (SELECT FROM ids.snowflake_ranges(relation) WHERE id_range IS NULL);
     FOR old IN
-        SELECT p.*, parent::regclass AS parent, inhdetachpending FROM ids.snowflake_partitions(parent, layout) p JOIN pg_inherits ON inhrelid = p.partition
+        SELECT p.*, inhdetachpending FROM ids.snowflake_partitions(relation, layout) p JOIN pg_inherits ON inhrelid = p.partition
         WHERE p.until <= CASE WHEN isfinite(before) THEN date_bin(interval '1 millisecond' * f.tick_ms::float8, before, ids.snowflake_at(f.epoch)) ELSE before END
     LOOP
         IF dry_run THEN
-            RETURN QUERY VALUES (format('ALTER TABLE %s DETACH PARTITION %s%s', parent, old.partition, CASE WHEN old.inhdetachpending THEN ' FINALIZE'
+            RETURN QUERY VALUES (format('ALTER TABLE %s DETACH PARTITION %s%s', relation, old.partition, CASE WHEN old.inhdetachpending THEN ' FINALIZE'
                 WHEN has_default THEN '' ELSE ' CONCURRENTLY' END), old.partition::text, old.since, old.until, old.rows, old.bytes);
         END IF;
         RETURN QUERY VALUES (format('DROP TABLE %s', old.partition), old.partition::text, old.since, old.until, old.rows, old.bytes);
@@ -210,4 +214,11 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_drop_partitions(regclass, timestamptz, boolean, text) IS
+    'commands for \gexec that detach and drop old partitions of IDs of another layout; with dry_run false, drops them at once';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_drop_partitions(relation regclass, before timestamptz, dry_run boolean DEFAULT true)
+    RETURNS SETOF ids.snowflake_old_partition
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE ROWS 10
+    BEGIN ATOMIC SELECT * FROM ids.snowflake_drop_partitions(relation, before, dry_run, ids.snowflake_layout()); END;
+COMMENT ON FUNCTION ids.snowflake_drop_partitions(regclass, timestamptz, boolean) IS
     'commands for \gexec that detach and drop the partitions that end before a time, while readers and writers continue; with dry_run false, drops them at once';

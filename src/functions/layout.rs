@@ -34,11 +34,6 @@ fn parse(text: &[u8]) -> Layout {
     })
 }
 
-/// The layout of an optional argument.
-pub fn layout_or_default(text: Option<&[u8]>) -> Layout {
-    text.map_or_else(layout_in_force, layout_named)
-}
-
 /// The bits of an ID; an ERROR if the layout has no such ID.
 pub fn bits(id: i64, layout: &Layout) -> u64 {
     // Only layouts of 64 bits have negative IDs.

@@ -1,15 +1,16 @@
 //! Times as IDs, for selecting rows by time.
 
 use super::argument::text;
-use super::layout::{layout_in_force, layout_named, layout_or_default, outside, since_1970};
+use super::layout::{layout_in_force, layout_named, outside, since_1970};
 use super::time::unix_us;
-use crate::postgres::catalog::type_name;
+use crate::postgres::catalog::{identifier, type_name};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::quoted;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::id::layout::{DecodeOnly, Layout};
+use std::ffi::CStr;
 use std::ops::RangeInclusive;
 
 /// The first and the last finite timestamp (`MIN_TIMESTAMP` and `END_TIMESTAMP` of datatype/timestamp.h).
@@ -55,6 +56,7 @@ fn snowflake_bound_with_layout(at: TimestampWithTimeZone, operator: &[u8], layou
 /// of times. Times before the epoch have negative numbers, as in the arithmetic of a virtual column.
 fn bound(at: TimestampWithTimeZone, operator: &[u8], layout: &Layout) -> Option<i64> {
     must_sort(layout);
+    // mutant: range-bound
     let id = match operator {
         b">=" => first_id(at, true, layout),
         b">" => first_id(at, false, layout),
@@ -131,26 +133,35 @@ fn snowflake_midnight(at: Date) -> Timestamp {
     if midnight > LAST_US { Timestamp::positive_infinity() } else { Timestamp::saturating_from_raw(midnight) }
 }
 
-/// SQL for the time of the IDs in a column, as a format for the name of the column. The planner's hook knows this form.
+/// SQL for the time of the IDs in a column.
 #[pg_extern(sql = false)]
-fn snowflake_time_format(layout: Option<&[u8]>, of_type: Option<pg_sys::Oid>) -> String {
-    let layout = layout_or_default(layout);
-    must_sort(&layout);
+fn snowflake_time_expression(column: &CStr, of_type: pg_sys::Oid) -> Vec<u8> {
+    time_expression(column, of_type, &layout_in_force())
+}
+
+/// SQL for the time of the IDs of another layout in a column.
+#[pg_extern(sql = false)]
+fn snowflake_time_expression_with_layout(column: &CStr, of_type: pg_sys::Oid, layout: &[u8]) -> Vec<u8> {
+    time_expression(column, of_type, &layout_named(layout))
+}
+
+/// The planner's hook knows this form. Bytes, since the name is in the encoding of the database.
+fn time_expression(column: &CStr, of_type: pg_sys::Oid, layout: &Layout) -> Vec<u8> {
+    must_sort(layout);
     if i64::try_from(layout.max_id()).is_err() {
         raise(
             error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "IDs of this layout can be negative")
                 .set_hint("Use snowflake_timestamp(id, layout) instead."),
         )
     }
-    let tick = format!("(%I >> {})", layout.min_id(1).trailing_zeros());
+    let tick = format!(" >> {})", layout.min_id(1).trailing_zeros());
     let since_epoch = if layout.tick_ms() == 1 { tick } else { format!("{tick} * {}::bigint", layout.tick_ms()) };
     // Exact in its types, so that it means the same under every search_path.
     let epoch =
         i32::try_from(layout.epoch()).map_or_else(|_| layout.epoch().to_string(), |epoch| format!("{epoch}::bigint"));
-    let time = format!("to_timestamp(({since_epoch} + {epoch})::double precision / 1000::double precision)");
-    match of_type.unwrap_or(pg_sys::TIMESTAMPTZOID) {
-        pg_sys::TIMESTAMPTZOID => time,
-        pg_sys::TIMESTAMPOID => format!("{time} AT TIME ZONE 'UTC'"),
+    let in_zone = match of_type {
+        pg_sys::TIMESTAMPTZOID => "",
+        pg_sys::TIMESTAMPOID => " AT TIME ZONE 'UTC'",
         other => raise(
             error_report(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
@@ -158,7 +169,9 @@ fn snowflake_time_format(layout: Option<&[u8]>, of_type: Option<pg_sys::Oid>) ->
             )
             .set_hint("Use timestamptz, or timestamp."),
         ),
-    }
+    };
+    let rest = format!("{since_epoch} + {epoch})::double precision / 1000::double precision){in_zone}");
+    [b"to_timestamp(((", identifier(column).as_slice(), rest.as_bytes()].concat()
 }
 
 /// An error for a layout in which a range of time is not a range of IDs.

@@ -23,7 +23,9 @@ fn server() -> (Cluster, Client) {
 #[test]
 fn every_function_that_goes_without_a_layout_is_planned_with_it() {
     let (_database, mut client) = database();
-    client.batch_execute("CREATE TABLE ids (id bigint, at timestamptz, length interval)").expect("a table");
+    client
+        .batch_execute("CREATE TABLE ids (id bigint, at timestamptz, length interval, of_type regtype)")
+        .expect("a table");
     let calls = [
         ("snowflake_timestamp(id)", "snowflake_timestamp(id, 'flat'::text)"),
         ("snowflake_timestamp(id => id)", "snowflake_timestamp(id, 'flat'::text)"),
@@ -33,6 +35,15 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
         ("snowflake_min_id(at)", "snowflake_min_id(at, 'flat'::text)"),
         ("snowflake_min_id(now())", "snowflake_min_id(now(), 'flat'::text)"),
         ("snowflake_bound(at, '<')", "snowflake_bound(at, '<'::text, 'flat'::text)"),
+        ("snowflake_time_expression('a', of_type)", "snowflake_time_expression('a'::name, of_type, 'flat'::text)"),
+        ("snowflake_partitions(0)", "snowflake_partitions('-'::regclass, 'flat'::text)"),
+        (
+            "snowflake_create_partitions(0, length, 1)",
+            "snowflake_create_partitions('-'::regclass, length, 1, 'flat'::text)",
+        ),
+        ("snowflake_drop_partitions(0, at)", "snowflake_drop_partitions('-'::regclass, at, true, 'flat'::text)"),
+        // It is inlined.
+        ("snowflake_add_created_at(0)", "'timestamp with time zone'::regtype, 'flat'::text))"),
         ("snowflake_interval(length)", "snowflake_interval(length, 'flat'::text)"),
         ("snowflake_compose(at, 1, 2, 3)", "snowflake_compose(at, 1, 2, 3, 0, 'flat'::text)"),
         (

@@ -1,7 +1,7 @@
 //! Shows the partitions of a table, and drops old ones.
 
 use super::parent::{Parent, Partition, class, try_open};
-use crate::functions::layout::layout_or_default;
+use crate::functions::layout::{layout_in_force, layout_named};
 use crate::functions::range::must_sort;
 use crate::functions::row::{Column, Row, column};
 use crate::functions::time::{timestamptz, unix_ms};
@@ -24,16 +24,21 @@ unsafe extern "C-unwind" {
 
 /// The partitions of a table, with their times and sizes.
 #[pg_extern(sql = false)]
-fn snowflake_partitions(parent: Option<pg_sys::Oid>, layout: Option<&[u8]>) -> SetOfIterator<'static, Row> {
-    let rows = || Some(partitions(parent?, layout_or_default(layout)));
-    SetOfIterator::new(rows().unwrap_or_default())
+fn snowflake_partitions(parent: pg_sys::Oid) -> SetOfIterator<'static, Row> {
+    partitions(parent, layout_in_force())
 }
 
-fn partitions(parent: pg_sys::Oid, layout: Layout) -> Vec<Row> {
+/// The partitions of a table with IDs of another layout.
+#[pg_extern(sql = false)]
+fn snowflake_partitions_with_layout(parent: pg_sys::Oid, layout: &[u8]) -> SetOfIterator<'static, Row> {
+    partitions(parent, layout_named(layout))
+}
+
+fn partitions(parent: pg_sys::Oid, layout: Layout) -> SetOfIterator<'static, Row> {
     must_sort(&layout);
     let parent = Parent::read(parent);
     let of_times = parent.partitions.iter().map(|partition| row(partition.table, Some(times(partition, &layout))));
-    of_times.chain(parent.default.map(|table| row(table, None))).collect()
+    SetOfIterator::new(of_times.chain(parent.default.map(|table| row(table, None))).collect::<Vec<_>>())
 }
 
 /// A partition. A default partition has no times.
@@ -50,13 +55,22 @@ fn times_and_size(times: Option<Range<TimestampWithTimeZone>>, size: &Size) -> [
 /// Drops partitions whose IDs are all older than a time, or returns the commands that do.
 #[pg_extern(sql = false)]
 fn snowflake_drop_partitions(
-    parent: Option<pg_sys::Oid>,
-    before: Option<TimestampWithTimeZone>,
-    dry_run: Option<bool>,
-    layout: Option<&[u8]>,
+    parent: pg_sys::Oid,
+    before: TimestampWithTimeZone,
+    dry_run: bool,
 ) -> SetOfIterator<'static, Row> {
-    let rows = || Some(drop_partitions(parent?, before?, dry_run?, layout_or_default(layout)));
-    SetOfIterator::new(rows().unwrap_or_default())
+    SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_in_force()))
+}
+
+/// Drops such partitions of IDs of another layout.
+#[pg_extern(sql = false)]
+fn snowflake_drop_partitions_with_layout(
+    parent: pg_sys::Oid,
+    before: TimestampWithTimeZone,
+    dry_run: bool,
+    layout: &[u8],
+) -> SetOfIterator<'static, Row> {
+    SetOfIterator::new(drop_partitions(parent, before, dry_run, layout_named(layout)))
 }
 
 fn drop_partitions(parent: pg_sys::Oid, before: TimestampWithTimeZone, dry_run: bool, layout: Layout) -> Vec<Row> {

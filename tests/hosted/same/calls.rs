@@ -186,8 +186,8 @@ pub fn calls() -> Vec<String> {
         for interval in INTERVALS {
             add(format!("snowflake_interval('{interval}', {layout})"));
         }
-        for of_type in ["", ", 'timestamptz'", ", 'timestamp'", ", 'date'"] {
-            add(format!("snowflake_time_expression('Order ID', {layout}{of_type})"));
+        for of_type in ["timestamptz", "timestamp", "date"] {
+            add(format!("snowflake_time_expression('Order ID', '{of_type}', {layout})"));
         }
     }
     // Those without a layout, and NULLs.
@@ -285,22 +285,31 @@ pub fn calls() -> Vec<String> {
     }
     for call in [
         "time_expression('id')",
+        "time_expression('Order ID', 'timestamp')",
         "time_expression(NULL)",
+        "time_expression('id', NULL, 'flat')",
         "add_created_at('\"a b\".plain')",
         "add_created_at('keyed', 'at')",
-        "add_created_at('keyed', 'at', stored => true, layout => 'none')",
+        "add_created_at('keyed', 'at', true, 'timestamptz', 'none')",
+        "add_created_at('keyed', 'seen', true, 'timestamptz', 'discord')",
         "add_created_at('keyed', stored => true, of_type => 'timestamp')",
         "add_created_at('keyed', stored => true)",
+        "add_created_at('keyed', stored => NULL)",
         "add_created_at('pg_class', stored => true)",
         "nextvals(0)",
         "nextvals(1000001)",
         "nextblock(0)",
         "nextblock(4097)",
         "nextval_tagged(1)",
+        "nextval_tagged(NULL)",
         "lastval()",
         "advance(9223372036854775807)",
         "advance(((1::bigint << 41) - 1) << 22)",
         "partitions('pg_class')",
+        "partitions('pg_class', 'js')",
+        "partitions('pg_class', NULL)",
+        "create_partitions('pg_class', NULL, 1)",
+        "create_partitions('pg_class', '1 day', 1, 'js')",
         "create_partitions('pg_class', '1 day', 1)",
         "create_partitions('mine', '1 day', 1)",
         "create_partitions('pg_class', '1 ms', 1)",

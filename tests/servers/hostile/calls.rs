@@ -25,6 +25,7 @@ pub const CALLS: &[&str] = &[
     "snowflake_instant('2026-01-01'::timestamp)",
     "snowflake_midnight('2026-01-01'::date)",
     "snowflake_time_expression('id'::name)",
+    "snowflake_time_expression('id'::name, 'timestamp'::regtype, 'flat'::text)",
     "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz) FROM rows",
     "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz, 'twitter'::text) FROM rows",
     "snowflake_interval('1 day'::interval)",
@@ -64,6 +65,7 @@ pub const CALLS: &[&str] = &[
 pub const CALLS_OF_A_SUPERUSER: &[&str] = &[
     "snowflake_create_operator_class('by_sequence'::name, 'sequence'::text, 'public'::name, 'flat'::text)",
     "snowflake_add_created_at('rows'::regclass, stored => true)",
+    "snowflake_add_created_at('rows'::regclass, 'sent_at'::name, true, 'timestamp'::regtype, 'js'::text)",
     "snowflake_adopt.run_as('pg_monitor', 'SELECT 1::bigint')",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
@@ -80,6 +82,7 @@ pub const CALLS_OF_A_SUPERUSER: &[&str] = &[
 /// Those that no call names: what PostgreSQL calls, what views do, one that stops IDs, and one for another layout.
 pub const NOT_CALLED: &[&str] = &[
     "snowflake",
+    "snowflake_add_column",
     "snowflake_bits_of",
     "snowflake_fill",
     "snowflake_get_layouts",
@@ -98,7 +101,6 @@ pub const NOT_CALLED: &[&str] = &[
     "snowflake_reset_state",
     "snowflake_send",
     "snowflake_smaller",
-    "snowflake_time_format",
     "snowflake_worker_hash",
     "snowflake_worker_hash_extended",
     "max",

@@ -78,7 +78,7 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
                 "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, day date, n integer NOT NULL REFERENCES numbers);
                  CREATE INDEX ON t{n} (id) WHERE n > 20; CREATE INDEX ON t{n} (id) WHERE day IS NOT NULL OR n < 0;
                  CREATE INDEX ON t{n} ((n % 2 = 0), id); CREATE INDEX ON t{n} (n, id) WHERE other > '2026-01-02';
-                 SELECT snowflake_add_created_at('t{n}', 'created_at', stored => {stored}, layout => '{layout}', of_type => '{of_type}');
+                 SELECT snowflake_add_created_at('t{n}', 'created_at', {stored}, '{of_type}', '{layout}');
                  CREATE TABLE s{n} (id snowflake, created_at {of_type}, n integer); CREATE INDEX ON s{n} (id);
                  CREATE FOREIGN TABLE f{n} (id bigint, other timestamptz, day date, n integer, created_at {of_type})
                     SERVER same OPTIONS (table_name 't{n}');
