@@ -1,5 +1,6 @@
 //! What every function, type and plan does, most of it on servers that tests share: `make check` runs these.
 
+mod arguments;
 mod extension;
 mod layouts;
 mod place;

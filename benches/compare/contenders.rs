@@ -99,7 +99,7 @@ pub fn set_up(client: &mut Client) -> Vec<Contender> {
     client
         .batch_execute(
             "CREATE SEQUENCE plain; CREATE SEQUENCE cached_32 CACHE 32; CREATE SEQUENCE cached_1000 CACHE 1000;
-             SELECT snowflake_create_operator_class('by_sequence', 'flat', 'sequence');
+             SELECT snowflake_create_operator_class('by_sequence', 'sequence', 'public', 'flat');
              CREATE SEQUENCE insta_sequence;
              CREATE FUNCTION insta_next_id(OUT result bigint) LANGUAGE plpgsql AS $$
              DECLARE

@@ -44,7 +44,7 @@ fn load(servers: &Servers, effort: Effort, report: &mut Report) {
             ", created_at timestamptz NOT NULL DEFAULT now()",
             "CREATE INDEX ON filled (created_at)".to_owned(),
         ),
-        (computed, "", format!("SELECT snowflake_add_time('filled', stored => {})", !is_virtual)),
+        (computed, "", format!("SELECT snowflake_add_created_at('filled', stored => {})", !is_virtual)),
         ("no created_at", "", String::new()),
     ];
     let loads = rounds(effort.pick(3, 1), &mut kinds, |(_, column, after)| {

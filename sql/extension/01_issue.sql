@@ -16,9 +16,9 @@ CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS
     'not to be called: snowflake_nextval() as COPY calls it';
-CREATE FUNCTION snowflake_nextval_in_copy(internal, bigint) RETURNS bigint
+CREATE FUNCTION snowflake_nextval_in_copy(internal, integer) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_in_copy_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, bigint) IS
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, integer) IS
     'not to be called: snowflake_nextval_tagged() as COPY calls it';
 CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
@@ -39,10 +39,10 @@ CREATE FUNCTION snowflake_id() RETURNS bigint
 COMMENT ON FUNCTION snowflake_id() IS
     'next ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
 
-CREATE FUNCTION snowflake_nextval_tagged(tag bigint) RETURNS bigint
+CREATE FUNCTION snowflake_nextval_tagged(tag integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_tagged(bigint) IS
+COMMENT ON FUNCTION snowflake_nextval_tagged(integer) IS
     'next ID with a number that the application chooses, such as a logical shard, in field h of the layout; unique whatever the tag is';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint

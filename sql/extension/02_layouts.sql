@@ -1,7 +1,8 @@
 -- Layouts
 --
--- A function that depends on snowflake_pg.layout is STABLE. With the layout as its last argument it is IMMUTABLE, so that an index
--- or a generated column can use it. The planner adds the layout to calls in queries.
+-- A function that depends on snowflake_pg.layout has a second form, with the layout as its last argument. The first is at most
+-- STABLE. The second is IMMUTABLE if it reads nothing else, so that an index or a generated column can use it. The planner adds the
+-- layout to calls in queries.
 
 -- The functions behind views declare no columns, which would make \df wider. The library returns the columns that the view declares.
 CREATE FUNCTION snowflake_get_layouts() RETURNS SETOF record

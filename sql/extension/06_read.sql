@@ -11,9 +11,9 @@ CREATE FUNCTION snowflake_horizon() RETURNS bigint
 COMMENT ON FUNCTION snowflake_horizon() IS
     'ID below which no row can appear any more: every transaction of this server that has drawn a smaller ID has ended; read it in a statement before the query';
 
--- Not STRICT: the first argument is NULL, and only its type counts.
+-- Not STRICT: the first argument is NULL, and only its type counts; and no column means the primary key.
 CREATE FUNCTION snowflake_poll(
-    source anyelement, after bigint, max_rows integer DEFAULT 1000, key name DEFAULT NULL) RETURNS SETOF anyelement
+    relation anyelement, after bigint, max_rows integer DEFAULT 1000, column_name name DEFAULT NULL) RETURNS SETOF anyelement
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION snowflake_poll(anyelement, bigint, integer, name) IS
     'rows of a table after an ID, in order and below the horizon, so a reader that continues after the last one misses none: SELECT * FROM snowflake_poll(NULL::orders, 0)';

@@ -18,47 +18,47 @@ COMMENT ON OPERATOR CLASS snowflake_flat_worker_ops USING hash IS
     'for PARTITION BY HASH (id snowflake_flat_worker_ops): by the worker of layout flat, or data center and worker of twitter';
 COMMENT ON OPERATOR FAMILY snowflake_flat_worker_ops USING hash IS 'by the worker of layout flat';
 
-CREATE FUNCTION snowflake_bits_of(layout text, field text) RETURNS text
+CREATE FUNCTION snowflake_bits_of(field text, layout text) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_bits_of_wrapper';
 COMMENT ON FUNCTION snowflake_bits_of(text, text) IS
     'not to be called: how the argument of a hash function is called whose hash is this field of the IDs of a layout';
 
 -- The schema is a name: a regnamespace would let DROP SCHEMA public CASCADE drop the extension.
-CREATE FUNCTION snowflake_create_operator_class(name name, layout text, field text, schema name DEFAULT 'public')
+CREATE FUNCTION snowflake_create_operator_class(class_name name, field text, schema name, layout text)
     RETURNS void LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ours text := (SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'snowflake_pg');
     argument text;
 BEGIN
-    EXECUTE format('SELECT %s.snowflake_bits_of($1, $2)', ours) INTO argument USING layout, field;
+    EXECUTE format('SELECT %s.snowflake_bits_of($1, $2)', ours) INTO argument USING field, layout;
     EXECUTE format('CREATE FUNCTION %I.%I(%I bigint) RETURNS integer LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
-        schema, name || '_hash', argument, '$libdir/snowflake_pg', 'snowflake_field_hash');
+        schema, class_name || '_hash', argument, '$libdir/snowflake_pg', 'snowflake_field_hash');
     EXECUTE format('CREATE FUNCTION %I.%I(%I bigint, seed bigint) RETURNS bigint LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS %L, %L',
-        schema, name || '_hash_extended', argument, '$libdir/snowflake_pg', 'snowflake_field_hash_extended');
+        schema, class_name || '_hash_extended', argument, '$libdir/snowflake_pg', 'snowflake_field_hash_extended');
     -- For DROP EXTENSION to fail as long as there is a table that is partitioned by the class.
-    EXECUTE format('ALTER FUNCTION %I.%I(bigint) DEPENDS ON EXTENSION snowflake_pg', schema, name || '_hash');
-    EXECUTE format('ALTER FUNCTION %I.%I(bigint, bigint) DEPENDS ON EXTENSION snowflake_pg', schema, name || '_hash_extended');
+    EXECUTE format('ALTER FUNCTION %I.%I(bigint) DEPENDS ON EXTENSION snowflake_pg', schema, class_name || '_hash');
+    EXECUTE format('ALTER FUNCTION %I.%I(bigint, bigint) DEPENDS ON EXTENSION snowflake_pg', schema, class_name || '_hash_extended');
     EXECUTE format('CREATE OPERATOR CLASS %1$I.%2$I FOR TYPE bigint USING hash AS OPERATOR 1 pg_catalog.=(bigint, bigint),
-        FUNCTION 1 %1$I.%3$I(bigint), FUNCTION 2 %1$I.%4$I(bigint, bigint)', schema, name, name || '_hash', name || '_hash_extended');
-    EXECUTE format('COMMENT ON OPERATOR CLASS %I.%I USING hash IS %L', schema, name, format('by the %s of layout %s', field, layout));
+        FUNCTION 1 %1$I.%3$I(bigint), FUNCTION 2 %1$I.%4$I(bigint, bigint)', schema, class_name, class_name || '_hash', class_name || '_hash_extended');
+    EXECUTE format('COMMENT ON OPERATOR CLASS %I.%I USING hash IS %L', schema, class_name, format('by the %s of layout %s', field, layout));
 END
 $$;
-COMMENT ON FUNCTION snowflake_create_operator_class(name, text, text, name) IS
+COMMENT ON FUNCTION snowflake_create_operator_class(name, text, name, text) IS
     'create an operator class for PARTITION BY HASH (id class) by a field of the IDs of a layout: a partition has the IDs whose field % modulus is its remainder; for superusers';
 
-REVOKE ALL ON FUNCTION snowflake_bits_of(text, text), snowflake_create_operator_class(name, text, text, name) FROM PUBLIC;
+REVOKE ALL ON FUNCTION snowflake_bits_of(text, text), snowflake_create_operator_class(name, text, name, text) FROM PUBLIC;
 
 CREATE FUNCTION snowflake_nextval_in_copy(internal, regclass) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_in_copy_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, regclass) IS
-    'not to be called: snowflake_nextval_for(target) as COPY calls it';
-CREATE FUNCTION snowflake_nextval_for(target regclass) RETURNS bigint
+    'not to be called: snowflake_nextval_for(relation) as COPY calls it';
+CREATE FUNCTION snowflake_nextval_for(relation regclass) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_for_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass) IS
     'next ID that falls into a hash partition, or into a shard on this node of a table that Citus distributes by ID';
 
-CREATE FUNCTION snowflake_nextval_for(target regclass, near bigint) RETURNS bigint
+CREATE FUNCTION snowflake_nextval_for(relation regclass, near bigint) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_near_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass, bigint) IS
     'next ID that falls where the row with another ID of the table is, in the same hash partition, or the same shard of Citus';

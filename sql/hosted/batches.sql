@@ -1,6 +1,6 @@
 -- More IDs in one call, and other ways to one.
 
-CREATE OR REPLACE FUNCTION ids.snowflake_nextval_tagged(tag bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION ids.snowflake_nextval_tagged(tag integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     layout CONSTANT text := ids.snowflake_layout();
@@ -12,13 +12,13 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the layout has no tag',
             DETAIL = format('The layout is %s.', f.text), HINT = 'Choose a layout with a field such as h8, or call snowflake_nextval().';
     END IF;
-    bits := ids.snowflake_in_field('tag', tag, f.tag_bits, f.tag_shift, f);
+    bits := ids.snowflake_in_field('tag', tag::bigint, f.tag_bits, f.tag_shift, f);
     id := ids.snowflake_take(1::bigint);
     -- If the layout was set while this waited, once more.
     RETURN CASE WHEN ids.snowflake_layout() = layout THEN id | bits ELSE ids.snowflake_nextval_tagged(tag) END;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_nextval_tagged(bigint) IS 'next Snowflake ID, with a number of the application';
+COMMENT ON FUNCTION ids.snowflake_nextval_tagged(integer) IS 'next Snowflake ID, with a number of the application';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_nextvals(count integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$

@@ -80,21 +80,21 @@ COMMENT ON FUNCTION ids.snowflake_nextval_for_shard(integer, integer) IS 'next I
 
 -- Modulus and remainder of a hash partition. Of a table that is partitioned, the greatest modulus, of which each other one is a factor, and
 -- NULL.
-CREATE OR REPLACE FUNCTION ids.snowflake_place_of(target regclass, OUT name text, OUT modulus integer, OUT remainder integer)
+CREATE OR REPLACE FUNCTION ids.snowflake_place_of(relation regclass, OUT name text, OUT modulus integer, OUT remainder integer)
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     bound CONSTANT text := '^FOR VALUES WITH \(modulus (\d+), remainder (\d+)\)$';
-    parent oid := target;
+    parent oid := relation;
     why text;
 BEGIN
     SELECT format('%I.%I', nspname, relname), parts[1]::integer, parts[2]::integer INTO name, modulus, remainder
         FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN LATERAL regexp_match(pg_get_expr(relpartbound, c.oid), bound) parts ON true
-        WHERE c.oid = target;
+        WHERE c.oid = relation;
     IF remainder IS NOT NULL THEN
-        parent := (SELECT inhparent FROM pg_inherits WHERE inhrelid = target);
+        parent := (SELECT inhparent FROM pg_inherits WHERE inhrelid = relation);
     ELSE
         modulus := coalesce((SELECT max((regexp_match(pg_get_expr(relpartbound, oid), bound))[1]::integer)
-            FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = target), 1);
+            FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = relation), 1);
     END IF;
     SELECT CASE
             WHEN partstrat <> 'h' OR partnatts <> 1 OR partattrs[0] = 0 THEN 'It is not partitioned by hash of a single column.'
@@ -109,17 +109,17 @@ BEGIN
             THEN 'A table above is partitioned by the same column.' END
         INTO why FROM pg_partitioned_table p WHERE p.partrelid = parent;
     IF NOT FOUND OR why IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('which IDs fall into %s is not known', coalesce(name, target::oid::text)),
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('which IDs fall into %s is not known', coalesce(name, relation::oid::text)),
             DETAIL = coalesce(why, 'It is not partitioned by hash of a single column.'), HINT = 'Name a partition of a table that is partitioned by hash of its ID.';
     END IF;
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_place_of(regclass) IS 'not to be called: which IDs fall into a hash partition';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for(target regclass) RETURNS bigint
+CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for(relation regclass) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    place record := ids.snowflake_place_of(target);
+    place record := ids.snowflake_place_of(relation);
 BEGIN
     IF place.remainder IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is not a partition, so each ID falls into it', place.name),
@@ -130,10 +130,10 @@ END
 $$;
 COMMENT ON FUNCTION ids.snowflake_nextval_for(regclass) IS 'next ID that falls into a hash partition';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for(target regclass, near bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for(relation regclass, near bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    place record := ids.snowflake_place_of(target);
+    place record := ids.snowflake_place_of(relation);
     wanted CONSTANT integer := ids.snowflake_shard_of(near, place.modulus);
 BEGIN
     IF place.remainder <> wanted THEN

@@ -8,14 +8,14 @@ DECLARE
     for_everybody CONSTANT name[] := '{
         snowflake_nextval, snowflake_id, snowflake_nextval_tagged, snowflake_nextvals, snowflake_nextblock, snowflake_lastval, snowflake_take, snowflake_fill,
         snowflake_shard_of, snowflake_nextval_for, snowflake_nextval_for_shard, snowflake_must_be_shards, snowflake_take_placed, snowflake_place_of,
-        snowflake_timestamp, snowflake_decode, snowflake_decode_all, snowflake_explain, snowflake_compose, snowflake_min_id, snowflake_within,
-        snowflake_to_text, snowflake_from_text, snowflake_to_uuid, snowflake_from_uuid,
-        snowflake_time_expression, snowflake_key_of, snowflake_add_time,
+        snowflake_timestamp, snowflake_decode, snowflake_decode_all, snowflake_explain, snowflake_compose, snowflake_min_id, snowflake_bound,
+        snowflake_within, snowflake_to_text, snowflake_from_text, snowflake_to_uuid, snowflake_from_uuid,
+        snowflake_time_expression, snowflake_key_of, snowflake_add_created_at,
         snowflake_layout, snowflake_worker_id, snowflake_datacenter_id, snowflake_get_status,
         snowflake_fields, snowflake_own_fields, snowflake_parse, snowflake_arrange, snowflake_token_error, snowflake_presets, snowflake_preset,
         snowflake_unit_ms, snowflake_epoch_ms, snowflake_max_ahead_ms, snowflake_max_wait_ms, snowflake_years, snowflake_unix_ms, snowflake_at,
         snowflake_display_time, snowflake_display_unit, snowflake_time_of, snowflake_unpack, snowflake_must_not_be_negative, snowflake_must_sort,
-        snowflake_refuse_time, snowflake_in_field, snowflake_digits}';
+        snowflake_refuse_time, snowflake_refuse_negative, snowflake_in_field, snowflake_digits}';
     object record;
 BEGIN
     FOR object IN

@@ -9,10 +9,19 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
         MESSAGE = format('timestamp is %s of the layout', CASE WHEN is_early THEN 'before the epoch' ELSE 'after the end' END),
         DETAIL = format('IDs of this layout have timestamps from %s to %s.', ids.snowflake_display_time(f.epoch), ids.snowflake_display_time(last)),
-        HINT = format('For a range that is open on this side, use ''%s''.', CASE WHEN is_early THEN '-infinity' ELSE 'infinity' END);
+        HINT = 'snowflake_bound() and snowflake_within() take any time.';
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_refuse_time(timestamptz, ids.snowflake_fields) IS 'not to be called: the error for a time that a layout does not have';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_refuse_negative(f ids.snowflake_fields) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = 'timestamp is after the last bigint of the layout',
+        DETAIL = format('IDs after %s are negative, and do not sort by time.', ids.snowflake_display_time(f.epoch + f.tick_ms * f.last_tick));
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_refuse_negative(ids.snowflake_fields) IS 'not to be called: the error for a time whose IDs are negative';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_must_sort(f ids.snowflake_fields) RETURNS void
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -33,15 +42,13 @@ DECLARE
     tick bigint;
 BEGIN
     PERFORM ids.snowflake_must_sort(f);
-    IF NOT isfinite(at) THEN
-        RETURN CASE WHEN at = 'infinity' THEN 9223372036854775807 ELSE 0 END;
+    IF isfinite(at) THEN
+        tick := floor((floor(extract(epoch FROM at) * 1000) - f.epoch) / f.tick_ms);
     END IF;
-    tick := floor((floor(extract(epoch FROM at) * 1000) - f.epoch) / f.tick_ms);
     IF tick BETWEEN 0 AND f.last_tick THEN
         RETURN tick << f.timestamp_shift;
     ELSIF tick > 0 AND tick <= ~(-1::bigint << f.timestamp_bits) THEN
-        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = 'timestamp is after the last bigint of the layout',
-            DETAIL = format('IDs after %s are negative, and do not sort by time.', ids.snowflake_display_time(f.epoch + f.tick_ms * f.last_tick));
+        PERFORM ids.snowflake_refuse_negative(f);
     END IF;
     PERFORM ids.snowflake_refuse_time(at, f);
 END
@@ -51,18 +58,55 @@ COMMENT ON FUNCTION ids.snowflake_min_id(timestamptz, text) IS 'lowest ID of the
 CREATE OR REPLACE FUNCTION ids.snowflake_min_id(at timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN ids.snowflake_min_id(at, ids.snowflake_layout());
-COMMENT ON FUNCTION ids.snowflake_min_id(timestamptz) IS 'lowest ID of the tick of a time; 0 for -infinity, the largest bigint for infinity';
+COMMENT ON FUNCTION ids.snowflake_min_id(timestamptz) IS 'lowest ID of the tick of a time';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_bound(at timestamptz, operator text, layout text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f ids.snowflake_fields := ids.snowflake_fields(layout);
+    -- The numbers that a time of this layout can have. Of 64 bits, those with the highest bit set do not sort.
+    lowest bigint := CASE f.least_id WHEN 0 THEN -9223372036854775808 ELSE 0 END;
+    tick_us bigint := f.tick_ms * 1000;
+    since_epoch numeric;
+    id numeric := CASE at WHEN 'infinity' THEN f.greatest_id::numeric + 1 ELSE lowest END;
+BEGIN
+    PERFORM ids.snowflake_must_sort(f);
+    IF operator NOT IN ('>=', '>', '<=', '<') THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('unrecognized operator: "%s"', operator),
+            HINT = 'Operators are >=, >, <= and <.';
+    ELSIF isfinite(at) THEN
+        since_epoch := extract(epoch FROM at) * 1000000 - f.epoch::numeric * 1000;
+        IF f.least_id < 0 AND since_epoch >= (f.last_tick::numeric + 1) * tick_us THEN
+            PERFORM ids.snowflake_refuse_negative(f);
+        END IF;
+        since_epoch := since_epoch + (operator IN ('>', '<='))::integer;
+        id := (div(since_epoch, tick_us) + (mod(since_epoch, tick_us) > 0)::integer) * trunc(2::numeric ^ f.timestamp_shift);
+        id := greatest(lowest, least(id, f.greatest_id::numeric + 1));
+    END IF;
+    id := id - (operator IN ('<=', '<'))::integer;
+    RETURN CASE WHEN id BETWEEN lowest AND f.greatest_id THEN id END;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_bound(timestamptz, text, text) IS
+    'lowest ID of another layout whose time is >= or > a time, or greatest one whose time is <= or <; NULL if there is none';
+
+CREATE OR REPLACE FUNCTION ids.snowflake_bound(at timestamptz, operator text) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ids.snowflake_bound(at, operator, ids.snowflake_layout());
+COMMENT ON FUNCTION ids.snowflake_bound(timestamptz, text) IS
+    'lowest ID whose time is >= or > a time, or greatest one whose time is <= or <; NULL if there is none';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_within(id bigint, since timestamptz, until timestamptz, layout text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN id >= ids.snowflake_min_id(since, layout) AND id < ids.snowflake_min_id(until, layout);
-COMMENT ON FUNCTION ids.snowflake_within(bigint, timestamptz, timestamptz, text) IS 'whether an ID of another layout was issued in this time';
+    RETURN id >= ids.snowflake_bound(since, '>='::text, layout) AND id <= ids.snowflake_bound(until, '<'::text, layout);
+COMMENT ON FUNCTION ids.snowflake_within(bigint, timestamptz, timestamptz, text) IS
+    'whether the time of an ID of another layout is since or later, and before until';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_within(id bigint, since timestamptz, until timestamptz DEFAULT 'infinity'::timestamptz) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN id >= ids.snowflake_min_id(since, ids.snowflake_layout()) AND id < ids.snowflake_min_id(until, ids.snowflake_layout());
+    RETURN id >= ids.snowflake_bound(since, '>='::text, ids.snowflake_layout()) AND id <= ids.snowflake_bound(until, '<'::text, ids.snowflake_layout());
 COMMENT ON FUNCTION ids.snowflake_within(bigint, timestamptz, timestamptz) IS
-    'whether an ID was issued in the tick of since or later, and before the tick of until; uses an index on the ID';
+    'whether the time of an ID is since or later, and before until; uses an index on the ID';
 
 -- A number, shifted to its field of an ID.
 CREATE OR REPLACE FUNCTION ids.snowflake_in_field(name text, value bigint, bits integer, shift integer, f ids.snowflake_fields) RETURNS bigint

@@ -1,15 +1,15 @@
 //! Decoding and composing IDs.
 
-use super::layout::{bits, layout_in_force, layout_named, outside};
+use super::layout::{bits, layout_in_force, layout_named, outside, since_1970};
 use super::lives;
 use super::row::{Column, Row, column};
-use super::time::{timestamptz, unix_ms};
+use super::time::timestamptz;
 use crate::postgres::clock;
 use crate::postgres::report::{error_report, raise};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::UnixMs;
-use snowflake_core::id::layout::{FieldKind, Layout, OutOfRange, PRESETS, PartsError, TimeError};
+use snowflake_core::id::layout::{FieldKind, Layout, OutOfRange, PRESETS, PartsError};
 use std::cmp::Reverse;
 
 /// When an ID was issued.
@@ -114,12 +114,7 @@ fn compose(
     let worker = number(numbers[1], *layout.workers().end())?;
     let sequence = number(numbers[2], (1 << layout.sequence_bits()) - 1)?;
     let tag = tag.unwrap_or(0);
-    let at = if issued_at.is_infinity() && !issued_at.is_neg_infinity() {
-        Err(TimeError::AfterEnd { last: layout.last_time() })
-    } else {
-        unix_ms(issued_at).ok_or(TimeError::BeforeEpoch { epoch: layout.epoch() })
-    };
-    let packed = at.map_err(PartsError::Time).and_then(|at| {
+    let packed = since_1970(issued_at, layout).map_err(PartsError::Time).and_then(|at| {
         let tag = layout.tag_bits(tag.into()).map_err(|misfit| PartsError::Number(FieldKind::Tag, misfit))?;
         Ok(layout.pack(at, datacenter.into(), worker.into(), sequence.into())? | tag)
     });

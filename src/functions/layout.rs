@@ -2,15 +2,15 @@
 
 use super::argument::{negative, short};
 use super::row::{Row, column};
-use super::time::{interval, timestamptz};
+use super::time::{interval, timestamptz, unix_ms};
 use crate::config::layout_cache;
 use crate::postgres::clock;
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable, quoted};
 use crate::worker;
 use pgrx::prelude::*;
-use snowflake_core::display_time;
 use snowflake_core::id::layout::{Layout, PRESETS, TimeError};
+use snowflake_core::{UnixMs, display_time};
 
 /// The layout of functions without a layout argument.
 pub fn layout_in_force() -> Layout {
@@ -32,11 +32,6 @@ fn parse(text: &[u8]) -> Layout {
                 .set_hint("See the view snowflake_layouts."),
         )
     })
-}
-
-/// The layout of an optional argument.
-pub fn layout_or_default(text: Option<&[u8]>) -> Layout {
-    text.map_or_else(layout_in_force, layout_named)
 }
 
 /// The bits of an ID; an ERROR if the layout has no such ID.
@@ -72,6 +67,14 @@ pub fn outside(layout: &Layout, outside: TimeError) -> pgrx::pg_sys::panic::Erro
         display_time(layout.epoch()),
         display_time(layout.last_time())
     ))
+}
+
+/// The Unix millisecond of a time, as layouts take it: infinite ones are outside of all.
+pub fn since_1970(at: TimestampWithTimeZone, layout: &Layout) -> Result<UnixMs, TimeError> {
+    if at.is_infinity() && !at.is_neg_infinity() {
+        return Err(TimeError::AfterEnd { last: layout.last_time() });
+    }
+    unix_ms(at).ok_or(TimeError::BeforeEpoch { epoch: layout.epoch() })
 }
 
 /// The named layouts.

@@ -49,7 +49,7 @@ pub fn next() -> i64 {
 
 /// The next ID, with a tag of the application's. Worker and sequence make it unique, whatever the tag is.
 #[pg_extern(sql = false)]
-fn snowflake_nextval_tagged(tag: i64) -> i64 {
+fn snowflake_nextval_tagged(tag: i32) -> i64 {
     if !preload::is_done() {
         IssueError::NotPreloaded.raise();
     }
@@ -61,7 +61,7 @@ fn snowflake_nextval_tagged(tag: i64) -> i64 {
                 .set_hint("Add a field such as h8 to snowflake_pg.layout, or call snowflake_nextval()."),
         );
     }
-    let bits = layout.tag_bits(tag).unwrap_or_else(|misfit| raise(misfit_error("tag", &misfit, &layout)));
+    let bits = layout.tag_bits(tag.into()).unwrap_or_else(|misfit| raise(misfit_error("tag", &misfit, &layout)));
     let id = next() | bits.cast_signed();
     last_id::set(id);
     id
@@ -69,7 +69,7 @@ fn snowflake_nextval_tagged(tag: i64) -> i64 {
 
 /// [`snowflake_nextval_tagged`], as COPY calls it.
 #[pg_extern(sql = false)]
-fn snowflake_nextval_tagged_in_copy(_not_from_sql: Internal, tag: i64) -> i64 {
+fn snowflake_nextval_tagged_in_copy(_not_from_sql: Internal, tag: i32) -> i64 {
     snowflake_nextval_tagged(tag)
 }
 

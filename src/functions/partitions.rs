@@ -3,7 +3,7 @@
 mod listed;
 mod parent;
 
-use super::layout::layout_or_default;
+use super::layout::{layout_in_force, layout_named};
 use super::range::must_sort;
 use super::row::Row;
 use super::time::{display_interval, timestamptz};
@@ -23,17 +23,22 @@ const MAX_AHEAD: u32 = 1000;
 
 /// Creates missing partitions for the current period and the `ahead` following ones.
 #[pg_extern(sql = false)]
-fn snowflake_create_partitions(
-    parent: Option<pg_sys::Oid>,
-    every: Option<Interval>,
-    ahead: Option<i32>,
-    layout: Option<&[u8]>,
-) -> SetOfIterator<'static, Row> {
-    let rows = || Some(create_partitions(parent?, every?, ahead?, layout_or_default(layout)));
-    SetOfIterator::new(rows().unwrap_or_default())
+fn snowflake_create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32) -> SetOfIterator<'static, Row> {
+    create_partitions(parent, every, ahead, layout_in_force())
 }
 
-fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: Layout) -> Vec<Row> {
+/// Creates missing partitions for IDs of another layout.
+#[pg_extern(sql = false)]
+fn snowflake_create_partitions_with_layout(
+    parent: pg_sys::Oid,
+    every: Interval,
+    ahead: i32,
+    layout: &[u8],
+) -> SetOfIterator<'static, Row> {
+    create_partitions(parent, every, ahead, layout_named(layout))
+}
+
+fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: Layout) -> SetOfIterator<'static, Row> {
     // SAFETY: a C string. Before the lock, which a standby cannot take.
     unsafe { pg_sys::PreventCommandIfReadOnly(c"snowflake_create_partitions()".as_ptr()) };
     must_sort(&layout);
@@ -61,7 +66,7 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
     });
     let mut covered = parent.ranges();
     let missing: Vec<_> = periods.into_iter().flat_map(|period| periods::uncovered(period, &covered)).collect();
-    let rows = missing
+    let rows: Vec<_> = missing
         .iter()
         .map(|ids| {
             let from = layout.issued_at(ids.start);
@@ -72,7 +77,7 @@ fn create_partitions(parent: pg_sys::Oid, every: Interval, ahead: i32, layout: L
         .collect();
     covered.extend(missing);
     say_reach(&parent, covered, &layout);
-    rows
+    SetOfIterator::new(rows)
 }
 
 /// Says until when the partitions reach from now on, without a gap.

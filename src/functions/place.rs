@@ -184,7 +184,7 @@ fn take_placed(near: Option<i64>, falls: impl Fn(i64) -> bool) -> Result<i64, Is
 
 /// The name of the first argument of a hash function of this field, in the IDs of a layout.
 #[pg_extern(sql = false)]
-fn snowflake_bits_of(layout: &[u8], field: &[u8]) -> String {
+fn snowflake_bits_of(field: &[u8], layout: &[u8]) -> String {
     let layout = layout_named(layout);
     // Not the timestamp: a range of time is a range of IDs, which PARTITION BY RANGE has.
     let kind = match field {

@@ -19,7 +19,7 @@ const APPLICATION: &str = "CREATE TABLE orders (
     CREATE TABLE events (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval()) PARTITION BY RANGE (id);
     DO $$ BEGIN EXECUTE format('CREATE TABLE events_now PARTITION OF events FOR VALUES FROM (%s) TO (%s)',
         ids.snowflake_min_id(now() - interval '1 day'), ids.snowflake_min_id(now() + interval '2 days')); END $$;
-    CREATE FUNCTION newest() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM orders WHERE id < ids.snowflake_min_id('infinity'); END;
+    CREATE FUNCTION newest() RETURNS bigint BEGIN ATOMIC SELECT max(id) FROM orders WHERE id <= ids.snowflake_bound('infinity', '<'); END;
     CREATE TABLE outside (id bigint);
     CREATE TRIGGER fill BEFORE INSERT ON outside FOR EACH ROW EXECUTE FUNCTION ids.snowflake_fill('id')";
 

@@ -234,7 +234,7 @@ fn a_row_lands_in_the_partition_of_the_row_that_it_is_near() {
 fn a_class_of_another_layout_s_field_is_made_by_a_function_and_with_a_tag_no_number_is_lost() {
     let (_cluster, mut client) = server(WITH_TAGS);
     client
-        .batch_execute(&format!("CREATE SCHEMA \"my classes\"; SELECT snowflake_create_operator_class('by_tag', '{WITH_TAGS}', 'tag', 'my classes')"))
+        .batch_execute(&format!("CREATE SCHEMA \"my classes\"; SELECT snowflake_create_operator_class('by_tag', 'tag', 'my classes', '{WITH_TAGS}')"))
         .expect("a class");
     partitioned(&mut client, "t", "id bigint PRIMARY KEY", "id \"my classes\".by_tag", 3);
     client
@@ -247,11 +247,11 @@ fn a_class_of_another_layout_s_field_is_made_by_a_function_and_with_a_tag_no_num
         WHERE position >> 9 = last >> 9 AND position <> last + 1";
     assert_eq!(value(&mut client, skipped), "0");
     assert_eq!(value(&mut client, "SELECT (snowflake_nextval_for('t', 44 + 256)) % 256"), "44", "the same tag");
-    let refused = error(&mut client, "SELECT snowflake_create_operator_class('other', 'flat', 'tag')");
+    let refused = error(&mut client, "SELECT snowflake_create_operator_class('other', 'tag', 'public', 'flat')");
     assert_eq!(refused.message(), "the layout has no such field: \"tag\"");
     // The sign is a bit, too.
     client
-        .batch_execute("SELECT snowflake_create_operator_class('highest', 's12 t42 w10', 'sequence')")
+        .batch_execute("SELECT snowflake_create_operator_class('highest', 'sequence', 'public', 's12 t42 w10')")
         .expect("a class");
     partitioned(&mut client, "highest", "id bigint", "id highest", 3);
     client.batch_execute("INSERT INTO highest VALUES (-1::bigint << 52), (1::bigint << 52)").expect("rows");
@@ -306,7 +306,7 @@ fn what_cannot_be_placed_is_refused_with_what_to_do() {
         ("snowflake_nextval_for_shard(2000000000, 13)", "55000", "none of the next IDs falls into this place"),
         ("snowflake_shard_of(1, -1)", "22023", "shards must be greater than 0"),
         (
-            "snowflake_create_operator_class('c', 'flat', 'worker')",
+            "snowflake_create_operator_class('c', 'worker', 'public', 'flat')",
             "42501",
             "permission denied for function snowflake_create_operator_class",
         ),
@@ -339,7 +339,9 @@ fn a_call_that_looks_for_a_place_can_be_ended_amid_a_tick() {
 #[test]
 fn of_many_tags_each_is_found() {
     let (_cluster, mut client) = server("t40 w3 s4 h16");
-    client.batch_execute("SELECT snowflake_create_operator_class('by_tag', 't40 w3 s4 h16', 'tag')").expect("a class");
+    client
+        .batch_execute("SELECT snowflake_create_operator_class('by_tag', 'tag', 'public', 't40 w3 s4 h16')")
+        .expect("a class");
     client
         .batch_execute(
             "CREATE TABLE t (id bigint) PARTITION BY HASH (id by_tag);
@@ -357,7 +359,7 @@ fn a_dump_and_pg_upgrade_leave_each_row_where_its_id_says_under_any_layout() {
     let mut client = old.connect();
     client
         .batch_execute(&format!(
-            "CREATE EXTENSION snowflake_pg; SELECT snowflake_create_operator_class('by_tag', '{WITH_TAGS}', 'tag')"
+            "CREATE EXTENSION snowflake_pg; SELECT snowflake_create_operator_class('by_tag', 'tag', 'public', '{WITH_TAGS}')"
         ))
         .expect("a class");
     partitioned(&mut client, "tags", "id bigint PRIMARY KEY", "id by_tag", 3);

@@ -23,7 +23,9 @@ fn server() -> (Cluster, Client) {
 #[test]
 fn every_function_that_goes_without_a_layout_is_planned_with_it() {
     let (_database, mut client) = database();
-    client.batch_execute("CREATE TABLE ids (id bigint, at timestamptz, length interval)").expect("a table");
+    client
+        .batch_execute("CREATE TABLE ids (id bigint, at timestamptz, length interval, of_type regtype)")
+        .expect("a table");
     let calls = [
         ("snowflake_timestamp(id)", "snowflake_timestamp(id, 'flat'::text)"),
         ("snowflake_timestamp(id => id)", "snowflake_timestamp(id, 'flat'::text)"),
@@ -32,6 +34,15 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
         ("snowflake_explain(id)", "snowflake_explain(id)"),
         ("snowflake_min_id(at)", "snowflake_min_id(at, 'flat'::text)"),
         ("snowflake_min_id(now())", "snowflake_min_id(now(), 'flat'::text)"),
+        ("snowflake_bound(at, '<')", "snowflake_bound(at, '<'::text, 'flat'::text)"),
+        ("snowflake_time_expression('a', of_type)", "snowflake_time_expression('a'::name, of_type, 'flat'::text)"),
+        ("snowflake_partitions(0)", "snowflake_partitions('-'::regclass, 'flat'::text)"),
+        (
+            "snowflake_create_partitions(0, length, 1)",
+            "snowflake_create_partitions('-'::regclass, length, 1, 'flat'::text)",
+        ),
+        // It is inlined.
+        ("snowflake_add_created_at(0)", "'timestamp with time zone'::regtype, 'flat'::text))"),
         ("snowflake_compose(at, 1, 2, 3)", "snowflake_compose(at, 1, 2, 3, 0, 'flat'::text)"),
         (
             "snowflake_compose(at, sequence => 3, worker_id => 2, datacenter_id => 1)",
@@ -45,19 +56,19 @@ fn every_function_that_goes_without_a_layout_is_planned_with_it() {
         ("snowflake_min_id('2026-01-01Z')", "2006515713438646272"),
         (
             "snowflake_within(id, '2026-01-01Z', '2026-01-02Z')",
-            "((id >= '2006515713438646272'::bigint) AND (id < '2006878101304246272'::bigint))",
+            "((id >= '2006515713438646272'::bigint) AND (id <= '2006878101304246271'::bigint))",
         ),
         (
             "snowflake_within(id, at)",
-            "((id >= snowflake_min_id(at, 'flat'::text)) AND (id < '9223372036854775807'::bigint))",
+            "((id >= snowflake_bound(at, '>='::text, 'flat'::text)) AND (id <= '9223372036854775807'::bigint))",
         ),
         (
             "snowflake_within(id => id, since => '2026-01-01Z')",
-            "((id >= '2006515713438646272'::bigint) AND (id < '9223372036854775807'::bigint))",
+            "((id >= '2006515713438646272'::bigint) AND (id <= '9223372036854775807'::bigint))",
         ),
         (
             "snowflake_within(until => at, id => id, since => '2026-01-01Z')",
-            "((id >= '2006515713438646272'::bigint) AND (id < snowflake_min_id(at, 'flat'::text)))",
+            "((id >= '2006515713438646272'::bigint) AND (id <= snowflake_bound(at, '<'::text, 'flat'::text)))",
         ),
         // Wherever a query has one.
         ("(SELECT max(snowflake_timestamp(i.id)) FROM ids i)", "snowflake_timestamp(max(i.id), 'flat'::text)"),
@@ -138,7 +149,7 @@ fn a_range_of_time_is_sent_to_a_foreign_server() {
     };
     assert_eq!(
         condition(&mut client, &format!("snowflake_within(id, {RANGE})")),
-        "SELECT id FROM public.events WHERE ((id >= 2006515713438646272::bigint)) AND ((id < 2006878101304246272::bigint))"
+        "SELECT id FROM public.events WHERE ((id >= 2006515713438646272::bigint)) AND ((id <= 2006878101304246271::bigint))"
     );
     assert_eq!(
         condition(&mut client, "snowflake_timestamp(id) >= '2026-01-01Z'"),

@@ -32,8 +32,6 @@ fn the_functions_give_what_the_documentation_says() {
         ("SELECT snowflake_min_id('2010-11-04 01:42:54.658999+00')", "4194304"),
         ("SELECT snowflake_timestamp(snowflake_min_id('2024-02-29 12:00:00.001+00'))", "2024-02-29 12:00:00.001+00"),
         ("SELECT snowflake_timestamp(snowflake_min_id('2024-02-29 12:00:00.001+00') - 1)", "2024-02-29 12:00:00+00"),
-        ("SELECT snowflake_min_id('-infinity')", "0"),
-        ("SELECT snowflake_min_id('infinity')", "9223372036854775807"),
         ("SELECT snowflake_within(1541815603606036480, '2022-06-28 16:07:40.105Z', '2022-06-28 16:07:40.106Z')", "t"),
         ("SELECT snowflake_within(1541815603606036480, '2022-06-28 16:07:40.104Z', '2022-06-28 16:07:40.105Z')", "f"),
         ("SELECT snowflake_within(1541815603606036480, '-infinity', 'infinity')", "t"),

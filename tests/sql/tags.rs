@@ -172,7 +172,7 @@ fn ids_with_tags_are_unique_over_crashes_and_layouts_with_and_without_a_tag() {
                 cluster.restart(Signal::KILL);
             }
             let call = if layout.contains('h') {
-                "snowflake_nextval_tagged((random() * 255)::bigint)"
+                "snowflake_nextval_tagged((random() * 255)::integer)"
             } else {
                 "snowflake_nextval()"
             };

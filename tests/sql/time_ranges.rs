@@ -1,5 +1,6 @@
 //! A condition on the time of an ID is planned as a range of IDs, and chooses the same rows.
 
+mod bound;
 mod extremes;
 mod foreign;
 mod plans;
@@ -35,7 +36,7 @@ fn shown(client: &mut Client, query: &str) -> String {
 fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
     let (_database, mut client) = database();
     let constant = "Index Cond: (id >= '2006519689638838272'::bigint)";
-    let stable = "(id >= snowflake_first_id((now() - '01:00:00'::interval), false, 'flat'::text))";
+    let stable = "(id >= snowflake_bound((now() - '01:00:00'::interval), '>'::text, 'flat'::text))";
     for (query, planned) in [
         ("SELECT * FROM orders WHERE snowflake_timestamp(id) >= '2026-01-01 00:15:48Z'", constant),
         ("SELECT * FROM orders WHERE '2026-01-01 00:15:48Z' <= snowflake_timestamp(id)", constant),
@@ -53,7 +54,7 @@ fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
         ("SELECT * FROM orders WHERE snowflake_timestamp(id) > now() - interval '1 hour'", stable),
         (
             "SELECT * FROM typed WHERE snowflake_timestamp(id) > now() - interval '1 hour'",
-            "((id)::bigint >= snowflake_first_id(",
+            "((id)::bigint >= snowflake_bound(",
         ),
         (
             "SELECT * FROM orders WHERE snowflake_timestamp(id) = '2026-01-01Z'",
@@ -66,7 +67,7 @@ fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
         ),
         (
             "SELECT * FROM orders o JOIN seen ON created_at > snowflake_timestamp(o.id) WHERE o.item = '5'",
-            "Index Cond: (id >= snowflake_first_id(snowflake_timestamp(o.id, 'flat'::text), false, 'flat'::text))",
+            "Index Cond: (id >= snowflake_bound(snowflake_timestamp(o.id, 'flat'::text), '>'::text, 'flat'::text))",
         ),
         (
             "SELECT * FROM seen WHERE (created_at, id) < ('2026-01-01 00:00:10Z', 5) ORDER BY created_at DESC, id DESC",
@@ -74,7 +75,7 @@ fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
         ),
         (
             "SELECT * FROM seen WHERE (now(), item) <= (created_at, '')",
-            "Index Cond: (id >= snowflake_first_id(now(), true",
+            "Index Cond: (id >= snowflake_bound(now(), '>='::text",
         ),
         (
             "SELECT max(created_at), min(snowflake_timestamp(id)) FROM seen",
@@ -94,7 +95,7 @@ fn a_condition_on_the_time_uses_the_key_wherever_a_query_has_it() {
         )
         .expect("a query");
     let generic = shown(&mut client, "EXECUTE since('2026-01-01Z')");
-    assert!(generic.contains("Index Cond: (id >= snowflake_first_id($1, true, 'flat'::text))"), "{generic}");
+    assert!(generic.contains("Index Cond: (id >= snowflake_bound($1, '>='::text, 'flat'::text))"), "{generic}");
 }
 
 #[test]
@@ -161,15 +162,17 @@ fn a_function_of_somebody_else_and_one_that_not_everybody_may_call_stay_as_they_
             "CREATE SCHEMA theirs;
              CREATE FUNCTION theirs.snowflake_timestamp(bigint, text) RETURNS timestamptz IMMUTABLE LANGUAGE plpgsql
                 AS $$ BEGIN RETURN now(); END $$;
-             CREATE FUNCTION theirs.snowflake_first_id(timestamptz, boolean, text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql
+             CREATE FUNCTION theirs.snowflake_bound(timestamptz, text, text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql
                 AS $$ BEGIN RAISE 'called'; END $$",
         )
         .expect("functions");
     let foreign = shown(&mut client, "SELECT * FROM orders WHERE theirs.snowflake_timestamp(id, 'flat') > now()");
     assert!(foreign.contains("Filter: (theirs.snowflake_timestamp(id, 'flat'::text) > now())"), "{foreign}");
     let ours = "SELECT * FROM orders WHERE snowflake_timestamp(id) > now()";
-    assert!(shown(&mut client, ours).contains("Index Cond: (id >= snowflake_first_id(now(), false"));
-    client.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_first_id FROM PUBLIC").expect("a privilege");
+    assert!(shown(&mut client, ours).contains("Index Cond: (id >= snowflake_bound(now(), '>'::text"));
+    client
+        .batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_bound(timestamptz, text, text) FROM PUBLIC")
+        .expect("a privilege");
     let shown = shown(&mut client, ours);
     assert!(shown.contains("Filter: (snowflake_timestamp(id, 'flat'::text) > now())"), "{shown}");
     assert_eq!(value(&mut client, "SELECT count(*) FROM orders WHERE snowflake_timestamp(id) < now()"), "3600");
@@ -181,13 +184,13 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
     let (_database, mut client) = database();
     let stored = postgresql() < 18;
     if stored {
-        let refused = error(&mut client, "SELECT snowflake_add_time('orders')");
+        let refused = error(&mut client, "SELECT snowflake_add_created_at('orders')");
         assert_eq!((refused.code().code(), refused.message()), ("0A000", "virtual columns came with PostgreSQL 18"));
     }
     let size = "SELECT pg_relation_size('orders')";
     let before = value(&mut client, size);
     client.batch_execute("DROP VIEW seen").expect("no view");
-    value(&mut client, &format!("SELECT snowflake_add_time('orders', stored => {stored})"));
+    value(&mut client, &format!("SELECT snowflake_add_created_at('orders', stored => {stored})"));
     assert_eq!(value(&mut client, size) == before, !stored);
     let differ = "SELECT count(*) FROM orders WHERE created_at IS DISTINCT FROM snowflake_timestamp(id)";
     assert_eq!(value(&mut client, differ), "0");
@@ -195,7 +198,7 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
         "SELECT created_at FROM orders WHERE created_at > now() - interval '1 hour' ORDER BY created_at DESC LIMIT 5";
     let used = shown(&mut client, query);
     assert!(
-        used.contains("Index Cond: (id >= snowflake_first_id((now() - '01:00:00'::interval), false, 'flat'"),
+        used.contains("Index Cond: (id >= snowflake_bound((now() - '01:00:00'::interval), '>'::text, 'flat'"),
         "{used}"
     );
     assert!(used.contains("Backward") && !used.contains("Sort"), "{used}");
@@ -207,9 +210,7 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
                  CREATE TABLE part PARTITION OF parts DEFAULT",
             )
             .expect("partitions");
-        assert!(
-            shown(&mut client, "SELECT * FROM parts WHERE created_at > now()").contains("(id >= snowflake_first_id(")
-        );
+        assert!(shown(&mut client, "SELECT * FROM parts WHERE created_at > now()").contains("(id >= snowflake_bound("));
     }
     // From PostgreSQL 16 on, a child can have another expression. Of virtual columns, a query uses the one of the table that
     // it names.
@@ -234,16 +235,16 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
         ))
         .expect("a column");
     let rounded = shown(&mut client, "SELECT * FROM orders WHERE second > now()");
-    assert!(!rounded.contains("first_id"), "{rounded}");
-    let refused = error(&mut client, "SELECT snowflake_add_time('typed')");
+    assert!(!rounded.contains("snowflake_bound"), "{rounded}");
+    let refused = error(&mut client, "SELECT snowflake_add_created_at('typed')");
     let message = "a virtual column cannot use a key of type snowflake";
     assert_eq!((refused.code().code(), refused.message()), ("0A000", message));
-    value(&mut client, "SELECT snowflake_add_time('typed', stored => true)");
+    value(&mut client, "SELECT snowflake_add_created_at('typed', stored => true)");
     let used = shown(&mut client, "SELECT * FROM typed WHERE created_at > now()");
-    assert!(used.contains("Index Cond: ((id)::bigint >= snowflake_first_id(now(), false"), "{used}");
+    assert!(used.contains("Index Cond: ((id)::bigint >= snowflake_bound(now(), '>'::text"), "{used}");
     for (table, key) in [("without", ""), ("two", ", PRIMARY KEY (id, n)"), ("narrow", ", PRIMARY KEY (n)")] {
         client.batch_execute(&format!("CREATE TABLE {table} (id bigint, n integer{key})")).expect("a table");
-        let refused = error(&mut client, &format!("SELECT snowflake_add_time('{table}')"));
+        let refused = error(&mut client, &format!("SELECT snowflake_add_created_at('{table}')"));
         let message = format!("relation public.{table} has no primary key of one bigint column");
         assert_eq!((refused.code().code(), refused.message()), ("42809", message.as_str()));
     }
@@ -370,9 +371,9 @@ fn an_index_by_the_time_is_used_as_long_as_it_is_there() {
         ),
         ("(seen)", "seen > now()", "Index Cond: (seen > now())"),
         ("(page) WHERE seen > '2026-01-01Z'", "seen > '2026-01-02Z'", "using visits_by"),
-        ("(id)", "seen > now()", "Index Cond: (id >= snowflake_first_id(now()"),
-        ("(page) INCLUDE (seen)", "seen > now()", "Index Cond: (id >= snowflake_first_id(now()"),
-        ("((to_timestamp(page)))", "seen > now()", "Index Cond: (id >= snowflake_first_id(now()"),
+        ("(id)", "seen > now()", "Index Cond: (id >= snowflake_bound(now()"),
+        ("(page) INCLUDE (seen)", "seen > now()", "Index Cond: (id >= snowflake_bound(now()"),
+        ("((to_timestamp(page)))", "seen > now()", "Index Cond: (id >= snowflake_bound(now()"),
     ] {
         client.batch_execute(&format!("CREATE INDEX visits_by ON visits {index}")).expect("an index");
         let shown = shown(&mut client, &format!("SELECT * FROM visits WHERE {condition}"));

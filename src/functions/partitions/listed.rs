@@ -1,7 +1,7 @@
 //! Shows the partitions of a table.
 
 use super::parent::{Parent, Partition, class, try_open};
-use crate::functions::layout::layout_or_default;
+use crate::functions::layout::{layout_in_force, layout_named};
 use crate::functions::range::must_sort;
 use crate::functions::row::{Row, column};
 use crate::functions::time::timestamptz;
@@ -13,16 +13,21 @@ use std::ops::Range;
 
 /// The partitions of a table, with their times and sizes.
 #[pg_extern(sql = false)]
-fn snowflake_partitions(parent: Option<pg_sys::Oid>, layout: Option<&[u8]>) -> SetOfIterator<'static, Row> {
-    let rows = || Some(partitions(parent?, layout_or_default(layout)));
-    SetOfIterator::new(rows().unwrap_or_default())
+fn snowflake_partitions(parent: pg_sys::Oid) -> SetOfIterator<'static, Row> {
+    partitions(parent, &layout_in_force())
 }
 
-fn partitions(parent: pg_sys::Oid, layout: Layout) -> Vec<Row> {
-    must_sort(&layout);
+/// The partitions of a table with IDs of another layout.
+#[pg_extern(sql = false)]
+fn snowflake_partitions_with_layout(parent: pg_sys::Oid, layout: &[u8]) -> SetOfIterator<'static, Row> {
+    partitions(parent, &layout_named(layout))
+}
+
+fn partitions(parent: pg_sys::Oid, layout: &Layout) -> SetOfIterator<'static, Row> {
+    must_sort(layout);
     let parent = Parent::read(parent);
-    let of_times = parent.partitions.iter().map(|partition| row(partition.table, Some(times(partition, &layout))));
-    of_times.chain(parent.default.map(|table| row(table, None))).collect()
+    let of_times = parent.partitions.iter().map(|partition| row(partition.table, Some(times(partition, layout))));
+    SetOfIterator::new(of_times.chain(parent.default.map(|table| row(table, None))).collect::<Vec<_>>())
 }
 
 /// A partition. A default partition has no times.

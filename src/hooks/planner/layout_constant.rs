@@ -23,8 +23,18 @@ use std::ffi::CStr;
 /// The functions with an optional layout as their last argument, but for `snowflake_explain`: without one, it says which life
 /// of this server issued the ID. By name, since an older script of the extension may
 /// lack some.
-const NAMES: [&CStr; 5] =
-    [c"snowflake_compose", c"snowflake_decode", c"snowflake_min_id", c"snowflake_timestamp", c"snowflake_within"];
+const NAMES: [&CStr; 10] = [
+    c"snowflake_add_created_at",
+    c"snowflake_bound",
+    c"snowflake_compose",
+    c"snowflake_create_partitions",
+    c"snowflake_decode",
+    c"snowflake_min_id",
+    c"snowflake_partitions",
+    c"snowflake_time_expression",
+    c"snowflake_timestamp",
+    c"snowflake_within",
+];
 
 /// Adds the layout to a call, if the function has an optional layout.
 #[pg_guard]

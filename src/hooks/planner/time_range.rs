@@ -1,6 +1,6 @@
 //! Makes conditions on the time of an ID conditions on the ID, which indexes, partitions and foreign servers know.
 //!
-//! `snowflake_timestamp(id) >= t` becomes `id >= snowflake_first_id(t, true, 'flat')`, and so do `>`, `<`, `<=`, `=` and
+//! `snowflake_timestamp(id) >= t` becomes `id >= snowflake_bound(t, '>=', 'flat')`, and so do `>`, `<`, `<=`, `=` and
 //! BETWEEN. The two are true for the same IDs, so that nothing is checked twice, and the planner expects as many rows as
 //! it does of any range of a column. Only where a query asks whether a condition is true: in WHERE and in ON, below AND and
 //! OR, and NOT of one. Where there is no such ID, the bound is NULL, and the condition is not true.
@@ -9,12 +9,12 @@ use super::functions::ours;
 use super::id::{DATETIME, TimeOf, as_bigint, call, text};
 use super::time_of::time_of;
 use crate::hooks::tree::{cast, cells, expression_tree_walker, nodes};
+use pgrx::PgList;
 use pgrx::pg_sys::{
     self, BOOLOID, BoolExprType, DATEOID, INT8OID, Node, NodeTag, Oid, OpExpr, Query, RowCompareExpr, TIMESTAMPOID,
     TIMESTAMPTZOID, TargetEntry,
 };
 use pgrx::prelude::*;
-use pgrx::{IntoDatum, PgList};
 use std::ffi::{c_int, c_void};
 
 /// The operators of `bigint` (pg_operator.dat).
@@ -86,17 +86,17 @@ unsafe fn range(comparison: *mut OpExpr, operator: Oid, planned: Planned) -> Opt
         let (left, right) = arguments.next().zip(arguments.next())?;
         let (id, strategy, time) = compared(operator, left, right, planned)?;
         match strategy {
-            1 => bound(planned, id, End::Last, time, false),
-            2 => bound(planned, id, End::Last, time, true),
-            4 => bound(planned, id, End::First, time, true),
-            5 => bound(planned, id, End::First, time, false),
+            1 => bound(planned, id, "<", time),
+            2 => bound(planned, id, "<=", time),
+            4 => bound(planned, id, ">=", time),
+            5 => bound(planned, id, ">", time),
             // Each row would have its range: no hash join, no merge join, and so no FULL JOIN.
             // mutant: range-join
             _ if pg_sys::contain_subplans(time) || names_column(time, std::ptr::null_mut()) => None,
             _ => {
-                let first = bound(planned, id, End::First, time, true)?;
+                let first = bound(planned, id, ">=", time)?;
                 let time = pg_sys::copyObjectImpl(time.cast()).cast();
-                Some(both(first, bound(planned, id, End::Last, time, true)?))
+                Some(both(first, bound(planned, id, "<=", time)?))
             }
         }
     }
@@ -117,8 +117,8 @@ unsafe fn range_of_rows(comparison: *mut RowCompareExpr, planned: Planned) -> Op
         let time = pg_sys::copyObjectImpl(time.cast()).cast();
         let range = match strategy {
             // mutant: range-rows
-            1 | 2 => bound(planned, id, End::Last, time, true),
-            _ => bound(planned, id, End::First, time, true),
+            1 | 2 => bound(planned, id, "<=", time),
+            _ => bound(planned, id, ">=", time),
         };
         Some(both(range?, comparison.cast()))
     }
@@ -200,25 +200,13 @@ unsafe fn with_time_zone(time: *mut Node, in_utc: bool) -> Option<*mut Node> {
     }
 }
 
-/// An end of a range of IDs.
-#[derive(Clone, Copy)]
-enum End {
-    First,
-    Last,
-}
-
-/// A comparison of an ID with the first or the last one of a time.
-unsafe fn bound(planned: Planned, id: TimeOf, end: End, time: *mut Node, inclusive: bool) -> Option<*mut Node> {
-    let (operator, function) = match end {
-        End::First => (AT_LEAST, c"snowflake_first_id"),
-        End::Last => (AT_MOST, c"snowflake_last_id"),
-    };
-    let inclusive = inclusive.into_datum()?;
-    // SAFETY: a boolean; a node that may be copied; an operator and its arguments.
+/// A comparison of an ID with the first or the last one whose time compares so with another.
+unsafe fn bound(planned: Planned, id: TimeOf, comparison: &str, time: *mut Node) -> Option<*mut Node> {
+    let operator = if comparison.starts_with('>') { AT_LEAST } else { AT_MOST };
+    // SAFETY: a node that may be copied; an operator and its arguments.
     unsafe {
-        let inclusive = pg_sys::makeConst(BOOLOID, -1, Oid::INVALID, 1, inclusive, false, true).cast();
         let layout = pg_sys::copyObjectImpl(id.layout.cast()).cast();
-        let mut bound = call(ours(function, 3)?, INT8OID, vec![time, inclusive, layout]);
+        let mut bound = call(ours(c"snowflake_bound", 3)?, INT8OID, vec![time, text(comparison)?, layout]);
         if id.is_foreign && !is_known(time, planned.is_generic) && !pg_sys::contain_vars_of_level(time, 0) {
             bound = sub_query(bound);
             (*planned.query).hasSubLinks = true;

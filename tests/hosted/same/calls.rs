@@ -156,6 +156,9 @@ pub fn calls() -> Vec<String> {
         }
         for time in TIMES {
             add(format!("snowflake_min_id('{time}', {layout})"));
+            for operator in [">=", ">", "<=", "<"] {
+                add(format!("snowflake_bound('{time}', '{operator}', {layout})"));
+            }
             add(format!("snowflake_within(2006515713439040712, '{time}', 'infinity', {layout})"));
             add(format!("snowflake_within(2006515713439040712, '-infinity', '{time}', {layout})"));
             add(format!("snowflake_compose('{time}', 1, 1, 1, 0, {layout})"));
@@ -163,8 +166,8 @@ pub fn calls() -> Vec<String> {
             add(format!("snowflake_compose('{time}', 0, 1023, 4095, 255, {layout})"));
             add(format!("snowflake_compose('{time}', -1, 0, 0, 0, {layout})"));
         }
-        for of_type in ["", ", 'timestamptz'", ", 'timestamp'", ", 'date'"] {
-            add(format!("snowflake_time_expression('Order ID', {layout}{of_type})"));
+        for of_type in ["timestamptz", "timestamp", "date"] {
+            add(format!("snowflake_time_expression('Order ID', '{of_type}', {layout})"));
         }
     }
     // Those without a layout, and NULLs.
@@ -188,12 +191,16 @@ pub fn calls() -> Vec<String> {
     }
     for time in TIMES {
         add(format!("snowflake_min_id('{time}')"));
+        add(format!("snowflake_bound('{time}', '<=')"));
         add(format!("snowflake_within(2006515713439040712, '{time}')"));
         add(format!("snowflake_compose('{time}', 0, 3, 4)"));
     }
     for call in [
         "min_id(NULL)",
         "min_id('2026-01-01Z', NULL)",
+        "bound('2026-01-01Z', '=')",
+        "bound('2026-01-01Z', NULL)",
+        "bound(NULL, '<')",
         "compose(NULL, 0, 0, 0)",
         "compose('2026-01-01Z', 0, NULL, 0)",
         "compose('2026-01-01Z', 0, 0, 0, 0, NULL)",
@@ -253,18 +260,23 @@ pub fn calls() -> Vec<String> {
     }
     for call in [
         "time_expression('id')",
+        "time_expression('Order ID', 'timestamp')",
         "time_expression(NULL)",
-        "add_time('\"a b\".plain')",
-        "add_time('keyed', 'at')",
-        "add_time('keyed', 'at', stored => true, layout => 'none')",
-        "add_time('keyed', stored => true, of_type => 'timestamp')",
-        "add_time('keyed', stored => true)",
-        "add_time('pg_class', stored => true)",
+        "time_expression('id', NULL, 'flat')",
+        "add_created_at('\"a b\".plain')",
+        "add_created_at('keyed', 'at')",
+        "add_created_at('keyed', 'at', true, 'timestamptz', 'none')",
+        "add_created_at('keyed', 'seen', true, 'timestamptz', 'discord')",
+        "add_created_at('keyed', stored => true, of_type => 'timestamp')",
+        "add_created_at('keyed', stored => true)",
+        "add_created_at('keyed', stored => NULL)",
+        "add_created_at('pg_class', stored => true)",
         "nextvals(0)",
         "nextvals(1000001)",
         "nextblock(0)",
         "nextblock(4097)",
         "nextval_tagged(1)",
+        "nextval_tagged(NULL)",
         "lastval()",
         "advance(9223372036854775807)",
         "advance(((1::bigint << 41) - 1) << 22)",

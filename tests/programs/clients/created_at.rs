@@ -35,7 +35,7 @@ fn run(program: &str, of_type: &str) {
     let rows = format!(
         "CREATE EXTENSION snowflake_pg;
          CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
-         SELECT snowflake_add_time('orders', of_type => '{of_type}', stored => {stored});
+         SELECT snowflake_add_created_at('orders', of_type => '{of_type}', stored => {stored});
          INSERT INTO orders
          VALUES (snowflake_min_id(now() - interval '2 hours'), 1), (snowflake_min_id(now() - interval '30 minutes'), 2);
          INSERT INTO orders (n) VALUES (3)"

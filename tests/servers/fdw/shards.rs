@@ -146,9 +146,9 @@ fn a_range_of_time_is_sent_to_the_shards() {
     let subquery = "id >= (SELECT snowflake_min_id(now() - interval '1 hour'))";
     let of_now = "snowflake_within(id, now() - interval '1 hour', 'infinity')";
     for (condition, remote, count) in [
-        (constants, "WHERE ((id >= 1212161512043446272::bigint)) AND ((id < 1344795470853046272::bigint))", "0"),
+        (constants, "WHERE ((id >= 1212161512043446272::bigint)) AND ((id <= 1344795470853046271::bigint))", "0"),
         (subquery, "WHERE ((id >= $1::bigint))", "1000"),
-        (of_now, "orders WHERE ((id < 9223372036854775807::bigint))\n", "1000"),
+        (of_now, "orders WHERE ((id <= 9223372036854775807::bigint))\n", "1000"),
     ] {
         let query = format!("SELECT count(id) FROM orders WHERE {condition}");
         let plan = plan(&mut router, &format!("EXPLAIN (VERBOSE, COSTS OFF) {query}"));

@@ -20,11 +20,12 @@ pub const CALLS: &[&str] = &[
     "snowflake_min_id('2026-01-01Z'::timestamptz)",
     "snowflake_min_id('2026-01-01Z'::timestamptz, 'twitter'::text)",
     "snowflake_within(id, '2026-01-01Z'::timestamptz) FROM rows",
-    "snowflake_first_id('2026-01-01Z'::timestamptz, true, 'flat'::text)",
-    "snowflake_last_id('2026-01-01Z'::timestamptz, true, 'flat'::text)",
+    "snowflake_bound('2026-01-01Z'::timestamptz, '>='::text)",
+    "snowflake_bound('2026-01-01Z'::timestamptz, '<'::text, 'flat'::text)",
     "snowflake_instant('2026-01-01'::timestamp)",
     "snowflake_midnight('2026-01-01'::date)",
     "snowflake_time_expression('id'::name)",
+    "snowflake_time_expression('id'::name, 'timestamp'::regtype, 'flat'::text)",
     "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz) FROM rows",
     "snowflake_within(id, '2026-01-01Z'::timestamptz, '2026-01-02Z'::timestamptz, 'twitter'::text) FROM rows",
     "snowflake_partitions('days'::regclass)",
@@ -61,9 +62,9 @@ pub const CALLS: &[&str] = &[
 
 /// Those for superusers alone, or for the owner of a table.
 pub const CALLS_OF_A_SUPERUSER: &[&str] = &[
-    "snowflake_create_operator_class('by_sequence'::name, 'flat'::text, 'sequence'::text)",
-    "snowflake_create_operator_class('by_data_center'::name, 'twitter'::text, 'datacenter'::text, 'public'::name)",
-    "snowflake_add_time('rows'::regclass, stored => true)",
+    "snowflake_create_operator_class('by_sequence'::name, 'sequence'::text, 'public'::name, 'flat'::text)",
+    "snowflake_add_created_at('rows'::regclass, stored => true)",
+    "snowflake_add_created_at('rows'::regclass, 'sent_at'::name, true, 'timestamp'::regtype, 'js'::text)",
     "snowflake_adopt.run_as('pg_monitor', 'SELECT 1::bigint')",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1)",
     "snowflake_create_partitions('days'::regclass, '1 day'::interval, 1, 'twitter'::text)",
@@ -78,6 +79,7 @@ pub const CALLS_OF_A_SUPERUSER: &[&str] = &[
 /// Those that no call names: what PostgreSQL calls, what views do, one that stops IDs, and one for another layout.
 pub const NOT_CALLED: &[&str] = &[
     "snowflake",
+    "snowflake_add_column",
     "snowflake_bits_of",
     "snowflake_fill",
     "snowflake_get_layouts",
@@ -96,7 +98,6 @@ pub const NOT_CALLED: &[&str] = &[
     "snowflake_reset_mark",
     "snowflake_send",
     "snowflake_smaller",
-    "snowflake_time_format",
     "snowflake_flat_worker_hash",
     "snowflake_flat_worker_hash_extended",
     "max",

@@ -60,7 +60,10 @@ fn a_poll_reads_tables_of_any_name_views_partitions_and_keys_of_the_type_snowfla
     let quoted = r#"SELECT count(n) FROM snowflake_poll(NULL::"a ""schema"""."my table", 0)"#;
     assert_eq!(value(&mut client, quoted), "2");
     assert_eq!(value(&mut client, "SELECT sum(n) FROM snowflake_poll(NULL::parts, 0)"), "6");
-    assert_eq!(value(&mut client, "SELECT count(*) FROM snowflake_poll(NULL::others, 0, key => 'number')"), "2");
+    assert_eq!(
+        value(&mut client, "SELECT count(*) FROM snowflake_poll(NULL::others, 0, column_name => 'number')"),
+        "2"
+    );
 }
 
 #[test]

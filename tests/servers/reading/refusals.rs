@@ -239,12 +239,13 @@ fn a_poll_of_what_is_no_table_with_an_id_is_refused() {
         ("snowflake_poll(1, 0)", "integer is not the row type of a table"),
         ("snowflake_poll(NULL::pair, 0)", "pair is not the row type of a table"),
         ("snowflake_poll(NULL::named, 0)", "column \"name\" of relation \"named\" is not a bigint"),
-        ("snowflake_poll(NULL::named, 0, key => 'no')", "column \"no\" of relation \"named\" does not exist"),
+        ("snowflake_poll(NULL::named, 0, column_name => 'no')", "column \"no\" of relation \"named\" does not exist"),
         ("snowflake_poll(NULL::pg_stat_activity, 0)", "relation \"pg_stat_activity\" has no primary key of one column"),
-        ("snowflake_poll(NULL::copied, 0, key => 'id')", "\"copied\" is a materialized view, and cannot be polled"),
-        ("snowflake_poll(NULL::far, 0, key => 'id')", "\"far\" is a foreign table, and cannot be polled"),
-        ("snowflake_poll(NULL::orders, NULL)", "after must not be null"),
-        ("snowflake_poll(NULL::orders, 0, NULL)", "max_rows must not be null"),
+        (
+            "snowflake_poll(NULL::copied, 0, column_name => 'id')",
+            "\"copied\" is a materialized view, and cannot be polled",
+        ),
+        ("snowflake_poll(NULL::far, 0, column_name => 'id')", "\"far\" is a foreign table, and cannot be polled"),
         ("snowflake_poll(NULL::orders, 0, 0)", "max_rows must be greater than 0"),
     ] {
         assert_eq!(error(&mut client, &format!("SELECT * FROM {call}")).message(), message, "{call}");

@@ -37,7 +37,7 @@ const APPLICATION: &str = "
     GRANT EXECUTE ON FUNCTION snowflake_stats_reset() TO app;
     REVOKE SELECT ON snowflake_status, snowflake_metrics FROM PUBLIC;
     GRANT SELECT ON snowflake_status, snowflake_metrics TO monitor;
-    REVOKE EXECUTE ON FUNCTION snowflake_time_expression(name, text, regtype) FROM PUBLIC;
+    REVOKE EXECUTE ON FUNCTION snowflake_time_expression(name, regtype) FROM PUBLIC;
     INSERT INTO orders (item) SELECT 'tea' FROM generate_series(1, 1000)";
 
 /// All of that, as the catalogs have it: definitions, and rights also on the extension's objects.
@@ -53,7 +53,7 @@ fn made(client: &mut Client) -> String {
             (SELECT string_agg(relname || ' ' || (SELECT array_agg(acl::text ORDER BY acl::text COLLATE \"C\") FROM unnest(relacl) acl)::text,
                 E'\\n' ORDER BY relname) FROM pg_class WHERE relname IN ('orders', 'snowflake_status', 'snowflake_metrics')),
             (SELECT string_agg(proname || ' ' || (SELECT array_agg(acl::text ORDER BY acl::text COLLATE \"C\") FROM unnest(proacl) acl)::text,
-                E'\\n' ORDER BY proname) FROM pg_proc
+                E'\\n' ORDER BY proname, pronargs) FROM pg_proc
                 WHERE proname IN ('snowflake_stats_reset', 'snowflake_time_expression', 'snowflake_accept_mark')))",
     )
 }
@@ -135,7 +135,8 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     assert_eq!(value(&mut registry, "SELECT extversion FROM pg_extension WHERE extname = 'snowflake_registry'"), next);
     let mut client = cluster.connect();
     assert_eq!(value(&mut client, "SELECT of_next_version + snowflake_of_next_version() FROM snowflake_status"), "2");
-    assert!(value(&mut client, "SELECT snowflake_time_expression('id')").starts_with('('), "the old function");
+    let cost = "SELECT procost FROM pg_proc WHERE oid = 'snowflake_time_expression(name, regtype)'::regprocedure";
+    assert_eq!(value(&mut client, cost), "2", "the changed function");
     client.batch_execute("DROP EXTENSION snowflake_adopt; CREATE EXTENSION snowflake_adopt").expect("the plans");
     client.batch_execute("CREATE DATABASE fresh").expect("a database");
     let mut fresh = connect(&cluster, "fresh");

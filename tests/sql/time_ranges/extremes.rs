@@ -55,7 +55,7 @@ fn a_date_or_timestamp_that_no_timestamptz_can_be_is_compared_as_postgresql_does
 fn a_column_is_its_own_value_also_in_a_layout_that_lasts_beyond_microseconds() {
     let (_database, mut client) = database();
     let layout = "t46 w8 s9 epoch=2020-01-01T00:00:00Z";
-    let expression = value(&mut client, &format!("SELECT snowflake_time_expression('id', '{layout}')"));
+    let expression = value(&mut client, &format!("SELECT snowflake_time_expression('id', 'timestamptz', '{layout}')"));
     client
         .batch_execute(&format!(
             "CREATE TABLE late (id bigint PRIMARY KEY, created_at timestamptz GENERATED ALWAYS AS ({expression}) STORED);

@@ -80,7 +80,7 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
                 "CREATE TABLE t{n} (id bigint PRIMARY KEY, other timestamptz, day date, n integer NOT NULL REFERENCES numbers);
                  CREATE INDEX ON t{n} (id) WHERE n > 20; CREATE INDEX ON t{n} (id) WHERE day IS NOT NULL OR n < 0;
                  CREATE INDEX ON t{n} ((n % 2 = 0), id); CREATE INDEX ON t{n} (n, id) WHERE other > '2026-01-02';
-                 SELECT snowflake_add_time('t{n}', 'created_at', stored => {stored}, layout => '{layout}', of_type => '{of_type}');
+                 SELECT snowflake_add_created_at('t{n}', 'created_at', {stored}, '{of_type}', '{layout}');
                  CREATE TABLE s{n} (id snowflake, created_at {of_type}, n integer); CREATE INDEX ON s{n} (id);
                  CREATE FOREIGN TABLE f{n} (id bigint, other timestamptz, day date, n integer, created_at {of_type})
                     SERVER same OPTIONS (table_name 't{n}');
@@ -99,7 +99,7 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
             let (other, day) = (time(random, "timestamptz"), time(random, "date"));
             client
                 .batch_execute(&format!(
-                    "INSERT INTO t{n} (id, other, day, n) SELECT greatest(id, {end}) - {end}, {other}, {day}, {count} FROM snowflake_first_id({at}, true, '{layout}') AS id
+                    "INSERT INTO t{n} (id, other, day, n) SELECT greatest(id, {end}) - {end}, {other}, {day}, {count} FROM snowflake_bound({at}, '>=', '{layout}') AS id
                         WHERE id >= {end} ON CONFLICT DO NOTHING"
                 ))
                 .expect("a row");
@@ -107,7 +107,7 @@ fn make_tables(client: &mut Client, random: &mut Rng) -> usize {
         }
         client
             .batch_execute(&format!(
-                "INSERT INTO t{n} (id, other, n) VALUES (0, now(), -1), ((SELECT snowflake_last_id('infinity', true, '{layout}')), NULL, -2)
+                "INSERT INTO t{n} (id, other, n) VALUES (0, now(), -1), ((SELECT snowflake_bound('infinity', '<=', '{layout}')), NULL, -2)
                     ON CONFLICT DO NOTHING;
                  INSERT INTO s{n} SELECT id, created_at, n FROM t{n} UNION ALL SELECT NULL, NULL, n FROM t{n} WHERE n % 5 = 0;
                  INSERT INTO p{n} SELECT id, other, day, n, created_at FROM t{n} WHERE id < {MIDDLE};

@@ -1,0 +1,95 @@
+//! What the arguments of all functions have in common.
+
+use testbed::postgres::{Client, SimpleQueryMessage};
+use testbed::{Cluster, Database, test, value};
+
+/// The functions that people call, each with its name and OID as `f` and `oid`.
+const FUNCTIONS: &str = "(SELECT p.*, p.oid::regprocedure::text AS f FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.deptype = 'e'
+    AND d.classid = 'pg_proc'::regclass AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
+    WHERE p.prokind = 'f' AND p.prorettype <> 'trigger'::regtype AND coalesce(obj_description(p.oid, 'pg_proc'), '') !~ '^(not to be called|planner support|I/O)')";
+
+fn database() -> (Database, Client) {
+    let database = Cluster::builder().worker(7).database();
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg; CREATE TABLE days (id bigint PRIMARY KEY) PARTITION BY RANGE (id)",
+        )
+        .expect("the extension");
+    (database, client)
+}
+
+/// NULL in an argument that is not NULL by default. Others have values with which a function would do something.
+#[test]
+fn a_null_argument_gives_null_or_no_rows_unless_null_is_its_default() {
+    let (_database, mut client) = database();
+    let calls = format!(
+        "SELECT concat_ws(' ', f, proargnames[a.nth]), format('%I(%s)', proname, (SELECT string_agg(
+                CASE WHEN n = a.nth THEN 'NULL::' || format_type(type, NULL) ELSE CASE proargnames[n]
+                    WHEN 'layout' THEN '''twitter''' WHEN 'operator' THEN '''<=''' WHEN 'encoding' THEN '''hex''' WHEN 'field' THEN '''worker'''
+                    WHEN 'schema' THEN '''public''' WHEN 'until' THEN '''infinity''' ELSE CASE format_type(type, NULL)
+                        WHEN 'bigint' THEN '2006515713439040712' WHEN 'integer' THEN '1' WHEN 'snowflake' THEN '1' WHEN 'boolean' THEN 'true' WHEN 'text' THEN '''1'''
+                        WHEN 'name' THEN '''id''' WHEN 'regclass' THEN '''days''' WHEN 'regtype' THEN '''timestamptz''' WHEN 'interval' THEN '''1 day'''
+                        WHEN 'bytea' THEN '''\\x00112233445566778899aabbccddeeff''' WHEN 'uuid' THEN '''01234567-89ab-8cde-bc00-000000000000'''
+                        WHEN 'text[]' THEN 'ARRAY[''host=/nowhere'']' WHEN 'anyelement' THEN 'NULL::days'
+                        ELSE '''2026-01-01''' END END || '::' || replace(format_type(type, NULL), 'anyelement', 'days') END, ', ' ORDER BY n)
+            FROM unnest(proargtypes) WITH ORDINALITY types(type, n)))
+        FROM {FUNCTIONS} functions, generate_series(1, pronargs) a(nth)
+        -- The table of a poll is its type.
+        WHERE coalesce(pg_get_function_arg_default(oid, nth), '') NOT LIKE 'NULL%' AND proargtypes[nth - 1] <> 'anyelement'::regtype
+        ORDER BY 1"
+    );
+    let mut called = 0;
+    let mut others = Vec::new();
+    for row in client.query(&calls, &[]).expect("calls") {
+        let [argument, call]: [String; 2] = [row.get(0), row.get(1)];
+        let rows = client.simple_query(&format!("SELECT count(*) FROM {call} result WHERE NOT result IS NULL"));
+        let given = rows.map(|messages| {
+            messages.iter().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => row.get(0).map(ToOwned::to_owned),
+                _ => None,
+            })
+        });
+        if !matches!(&given, Ok(Some(rows)) if rows == "0") {
+            others.push(format!("{argument}: {call}: {given:?}"));
+        }
+        called += 1;
+    }
+    // Those that docs/reference.md names.
+    let allowed = |other: &&String| {
+        let is_field = other.contains(" datacenter_id: ") || other.contains(" tag: ");
+        other.starts_with("snowflake_compose(") && is_field || other.starts_with("snowflake_replace_time(")
+    };
+    others.retain(|other| !allowed(&other));
+    assert_eq!(others, Vec::<String>::new(), "of {called}");
+    assert!(called > 80, "{called}");
+}
+
+/// By which `\df` is read, and calls with names are written.
+#[test]
+fn arguments_for_the_same_have_the_same_name_and_the_layout_is_the_last_one() {
+    let (_database, mut client) = database();
+    let wrong = |client: &mut Client, what: &str| {
+        value(
+            client,
+            &format!(
+                "SELECT coalesce(string_agg(DISTINCT f, ' '), '') FROM {FUNCTIONS} functions, generate_series(1, pronargs) n,
+                     LATERAL (SELECT proargnames[n] AS name, proargtypes[n - 1]::regtype AS type) argument
+                 WHERE proname <> 'snowflake_replace_time' AND ({what})"
+            ),
+        )
+    };
+    for what in [
+        "type = 'regclass'::regtype AND name <> 'relation'",
+        "type = 'name'::regtype AND name NOT IN ('column_name', 'class_name', 'schema')",
+        "name = 'tag' AND type <> 'integer'::regtype",
+        "name = 'layout' AND (n <> pronargs OR type <> 'text'::regtype OR pg_get_function_arg_default(oid, n) IS NOT NULL)",
+        // Not that of an operator class, which has no form without.
+        "name = 'layout' AND proname <> 'snowflake_create_operator_class' AND NOT EXISTS (SELECT FROM pg_proc o
+            WHERE o.proname = functions.proname AND o.pronargs = n - 1 AND functions.proargtypes::text = concat_ws(' ', o.proargtypes::text, 'text'::regtype::oid))",
+        "name = 'layout' AND provolatile = 's'",
+    ] {
+        assert_eq!(wrong(&mut client, what), "", "{what}");
+    }
+    assert_ne!(wrong(&mut client, "name = 'layout'"), "");
+}
