@@ -4,7 +4,7 @@ use snowflake_core::formats::{Release, sign};
 use snowflake_core::mark::record::{LaterFields, Record};
 use snowflake_core::mark::state_file;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use testbed::postgres::error::DbError;
 use testbed::{Cluster, Registry, Signal, error, test, value};
 
@@ -43,15 +43,15 @@ fn stopped(wal_mark: &str) -> Cluster {
 
 #[test]
 fn a_server_refuses_in_words_what_only_a_later_library_can_read() {
-    let places: [(fn(&Cluster) -> PathBuf, &[usize], &str); 4] = [
-        (Cluster::mark_file, &[0], "prefer"),
-        (Cluster::mark_file, &[4096], "prefer"),
-        (Cluster::mark_file, &[0, 4096], "off"),
-        (|cluster| cluster.data().join("snowflake_pg.life"), &[0], "prefer"),
+    let places: [(&str, &[usize], &str); 4] = [
+        ("snowflake_pg/mark", &[0], "prefer"),
+        ("snowflake_pg/mark", &[4096], "prefer"),
+        ("snowflake_pg/mark", &[0, 4096], "off"),
+        ("snowflake_pg.life", &[0], "prefer"),
     ];
     for (file, headers, wal_mark) in places {
         let mut cluster = stopped(wal_mark);
-        let file = file(&cluster);
+        let file = cluster.data().join(file);
         let good = refuse(&file, headers);
         let later = fs::read(&file).expect("own file");
         cluster.start();
