@@ -330,9 +330,9 @@ impl<'a, S: Storage> Mark<'a, S> {
         let before = previous.and_then(|previous| previous.machine).filter(|machine| !machine.is_cloned());
         // mutant: record-names-machine
         let machine = self.storage.machine().or(before);
-        // mutant: life-before-forgotten
         // mutant: later-fields-of-start
         let later = previous.map_or_else(LaterFields::default, |previous| previous.later);
+        // mutant: life-before-forgotten
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others, later };
         let revision = LastLife::revision_of_next(last_life, previous);
         self.state.revision.fetch_max(revision, Relaxed);

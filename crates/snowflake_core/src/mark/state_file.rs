@@ -1,4 +1,4 @@
-//! The bytes of the state file, which keeps a [`Record`]; [`formats`](crate::formats) has their places.
+//! The bytes of the state file, which keeps a [`Record`]; [`formats`] has their places.
 //!
 //! The file has two *slots* of 512 bytes, at 0 and at 4096, and is 8192 bytes long; the rest is 0. A record with an
 //! even revision is in the first slot, one with an odd revision in the second. So each write leaves the previous record

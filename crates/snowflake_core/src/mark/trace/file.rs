@@ -1,5 +1,5 @@
 //! The file of the events of a server: a header, and a ring; behind them, its last [lives](crate::mark::lives).
-//! [`formats`](crate::formats) has the places of its bytes.
+//! [`formats`] has the places of its bytes.
 //!
 //! The file names itself, as a [life](crate::mark::life) does: a copy continues with a number of its own.
 
