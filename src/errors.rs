@@ -13,7 +13,7 @@ pub mod summary;
 pub use clock::ClockLimit;
 pub use configuration::ConfigurationError;
 pub use lease::{LeaseError, sentences};
-pub use state_file::{StateFileError, StatePath, While};
+pub use state_file::{OrNewer, StateFileError, StatePath, While};
 
 use crate::config::gucs;
 use crate::postgres::failure::Failure;
@@ -23,6 +23,7 @@ use crate::shared::optional::OsError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::UnixMs;
+use snowflake_core::formats::Newer;
 use snowflake_core::id::layout::{Layout, TimeError};
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::start_table::MarkConflict;
@@ -116,6 +117,8 @@ pub enum IssueError {
     MarkNotInWal(Duration),
     /// The file for the marks in WAL has something else in it.
     OtherWalPage,
+    /// A later library has written the marks in WAL.
+    NewerWalPage(Newer),
     /// The machine is not the one on which the server has begun.
     Machine(Change),
 }
@@ -254,6 +257,7 @@ impl From<IssueError> for ErrorReport {
             IssueError::StateDirectoryStillInUse(path, process) => state_directory::still_in_use(&path, process),
             IssueError::MarkNotInWal(waited) => mark::not_in_wal(waited),
             IssueError::OtherWalPage => mark::other_wal_page(),
+            IssueError::NewerWalPage(newer) => mark::newer_wal_page(newer),
             IssueError::Machine(change) => machine::changed(change),
         }
     }

@@ -8,6 +8,7 @@ mod copy;
 mod fdw;
 mod first_ids;
 mod fleet;
+mod formats;
 mod health;
 mod hostile;
 mod install;

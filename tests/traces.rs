@@ -57,7 +57,7 @@ pub fn check(traces: &Traces) -> Result<(), String> {
 fn audit_lives(traces: &Traces, touch: Touch) -> Result<u64, String> {
     let mut clusters: BTreeMap<u64, Vec<Told>> = BTreeMap::new();
     let read = |bytes: &Vec<u8>| {
-        let (server, _) = file::read_header(bytes)?;
+        let (server, _) = file::read_header(bytes).ok()?;
         Some((server, lives::read(bytes.get(lives::BEGIN..).unwrap_or_default())))
     };
     let files: Vec<_> = traces.files().iter().filter_map(read).collect();

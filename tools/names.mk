@@ -202,7 +202,7 @@ suite/mutants: setup
 	@$(example) mutants $(MUTANTS)
 
 # The development builds: they are ready sooner. Both take the same dependencies from one directory.
-## an upgrade to a next version, which is made of this tree (a minute, and building twice)
+## a next version, which is made of this tree: an upgrade, and both in turns (two minutes, and building twice)
 suite/next: next_build = $(cargo_extension) build $(ignoring) --features pg$(pg_major) --target-dir $(CURDIR)/target/next/build
 suite/next: setup
 	@tools/setup servers

@@ -4,9 +4,10 @@
 use crate::durable::regular_file;
 use crate::durable::replace::{Target, inode};
 use crate::durable::state_file::StateDirectory;
-use crate::errors::{StateFileError, While};
+use crate::errors::{OrNewer, StateFileError, While};
 use crate::shared::machine;
 use rustix::fs::{OFlags, fstat};
+use snowflake_core::formats::MAX_LENGTH;
 use snowflake_core::server::lease::{self, Lease, Location};
 use std::io::{ErrorKind, Read};
 
@@ -21,9 +22,9 @@ pub fn read(directory: &StateDirectory) -> Result<Option<Lease>, StateFileError>
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.during("open file", &path)?,
     };
-    let mut bytes = Vec::with_capacity(lease::LENGTH);
-    (&mut file).take(lease::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
-    Ok(lease::decode(&bytes, inode(&file, STAT, &path)?))
+    let mut bytes = Vec::new();
+    (&mut file).take(MAX_LENGTH as u64).read_to_end(&mut bytes).during("read file", &path)?;
+    lease::decode(&bytes, inode(&file, STAT, &path)?).or_newer(&path)
 }
 
 /// Makes a lease durable. One process at a time.
@@ -36,9 +37,7 @@ pub fn write(directory: &StateDirectory, lease: &Lease) -> Result<(), StateFileE
         // An old lease has an old token, or one that was not released.
         may_come_back: false,
     };
-    target.prepare(|file| {
-        Ok(lease::encode(lease, inode(file, STAT, &directory.path().file(TEMPORARY_NAME))?).to_vec())
-    })?;
+    target.prepare(|file| Ok(lease::encode(lease, inode(file, STAT, &directory.path().file(TEMPORARY_NAME))?)))?;
     target.commit()
 }
 

@@ -5,9 +5,10 @@ use crate::config::gucs;
 use crate::durable::regular_file;
 use crate::durable::replace::{Target, inode};
 use crate::durable::state_file::StateDirectory;
-use crate::errors::{StateFileError, StatePath, While};
+use crate::errors::{OrNewer, StateFileError, StatePath, While};
 use pgrx::pg_sys;
 use rustix::fs::{CWD, OFlags};
+use snowflake_core::formats::MAX_LENGTH;
 use snowflake_core::mark::life::{self, LastLife, Life};
 use snowflake_core::server::identity::Inode;
 use std::fs::File;
@@ -38,10 +39,10 @@ pub fn read(state_directory: &StateDirectory) -> Result<Option<LastLife>, StateF
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.during("open file", &path)?,
     };
-    let mut bytes = Vec::with_capacity(life::LENGTH);
-    (&mut file).take(life::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
+    let mut bytes = Vec::new();
+    (&mut file).take(MAX_LENGTH as u64).read_to_end(&mut bytes).during("read file", &path)?;
     // mutant: life-read
-    Ok(life::decode(&bytes, inode(&file, STAT, &path)?, state_directory.inode()?))
+    life::decode(&bytes, inode(&file, STAT, &path)?, state_directory.inode()?).or_newer(&path)
 }
 
 /// Makes a life durable beside the last one, with the state directory.
@@ -49,7 +50,7 @@ pub fn prepare(life: Life, state_directory: Inode) -> Result<(), StateFileError>
     in_data_directory(|target| {
         target.prepare(|file| {
             let file = inode(file, STAT, &target.path.file(TEMPORARY_NAME))?;
-            Ok(life::encode(life, file, state_directory).to_vec())
+            Ok(life::encode(life, file, state_directory))
         })
     })
 }

@@ -10,8 +10,9 @@ use crate::durable::regular_file;
 use crate::durable::replace::{Target, inode};
 use crate::errors::{StateFileError, StatePath, While};
 use rustix::fs::{Mode, OFlags, open};
+use snowflake_core::formats::Unreadable;
 use snowflake_core::mark::record::Record;
-use snowflake_core::mark::state_file;
+use snowflake_core::mark::state_file::{self, Damage};
 use snowflake_core::server::identity::{Identity, Inode};
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read};
@@ -95,6 +96,7 @@ impl StateDirectory {
         file.take(state_file::LENGTH as u64 + 1).read_to_end(&mut bytes).during("read file", &path)?;
         match state_file::decode(&bytes) {
             Ok(record) => Ok(Some(record)),
+            Err(Damage::Unreadable(Unreadable::Newer(newer))) => Err(StateFileError::Newer(path, newer)),
             // mutant: damage-reported
             Err(damage) => Err(StateFileError::Damaged { path, damage }),
         }

@@ -92,6 +92,10 @@ impl Storage for Disk {
         matches!(error, IssueError::StateFile(StateFileError::Damaged { .. }))
     }
 
+    fn is_newer(error: &IssueError) -> bool {
+        matches!(error, IssueError::NewerWalPage(_))
+    }
+
     fn add_record(&mut self, record: &Record) -> Result<Inode, IssueError> {
         write(|| self.directory.add(record))
     }

@@ -11,10 +11,13 @@ use crate::durable::regular_file;
 use crate::durable::replace::inode;
 use crate::errors::{StateFileError, StatePath, While};
 use crate::postgres::clock;
+use crate::postgres::report::warning;
 use crate::shared::shared;
 use crate::worker;
+use pgrx::PgLogLevel;
 use rustix::fs::{CWD, OFlags};
 use snowflake_core::UnixMs;
+use snowflake_core::formats::{Newer, Release, Unreadable};
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::lives::{self, LifeSpan, Lives, Teller};
 use snowflake_core::mark::trace::{Entry, Event, file};
@@ -44,10 +47,25 @@ struct Opened {
 pub fn open() -> u64 {
     let mut file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     *file = None;
-    let Ok((opened, boot, next)) = open_file() else { return 1 };
+    let (opened, boot, next) = match open_file() {
+        Ok(opened) => opened,
+        Err(StateFileError::Newer(path, newer)) => {
+            warn_of_newer(&path, newer);
+            return 1;
+        }
+        Err(_) => return 1,
+    };
     write(&opened.file, next, &[boot]);
     *file = Some(opened);
     next + 1
+}
+
+/// The lives in the file are of use to the later library, so the file stays as it is.
+fn warn_of_newer(path: &StatePath, newer: Newer) {
+    warning("what this server issues is not recorded in its trace")
+        .set_detail(format!("File \"{path}\" was {newer}. This server has snowflake_pg {}.", Release::THIS))
+        .set_hint(format!("Install snowflake_pg {} or later, and restart the server.", newer.readable_by))
+        .report(PgLogLevel::WARNING);
 }
 
 /// Tells of events, one right after the other.
@@ -118,10 +136,11 @@ fn open_file() -> Result<(Opened, Event, u64), StateFileError> {
     // Of a file that cannot be read, a new one is made.
     let _ = (&opened).take(lives::FILE_LENGTH as u64).read_to_end(&mut bytes);
     let (server, copy_of) = match file::read_header(&bytes) {
-        Some((number, inode)) if inode == own => (number, 0),
+        Err(Unreadable::Newer(newer)) => return Err(StateFileError::Newer(path, newer)),
+        Ok((number, inode)) if inode == own => (number, 0),
         known => {
             let (new, copy_of) = (life_file::new_number(), known.map_or(0, |(number, _)| number));
-            if known.is_none() {
+            if known.is_err() {
                 bytes.clear();
                 opened.set_len(0).during("write file", &path)?;
             }
@@ -130,7 +149,6 @@ fn open_file() -> Result<(Opened, Event, u64), StateFileError> {
         }
     };
     let boot = Event::Boot { server, copy_of, is_standby: worker::starts_as_standby().into() };
-    let last = file::entries(&bytes).last().map_or(0, |entry| entry.number);
     let last_life = lives::read(bytes.get(lives::BEGIN..).unwrap_or_default()).last().map_or(0, |life| life.nth);
-    Ok((Opened { file: opened, server, last_life, lives: Lives::default() }, boot, last + 1))
+    Ok((Opened { file: opened, server, last_life, lives: Lives::default() }, boot, file::last_number(&bytes) + 1))
 }

@@ -146,7 +146,7 @@ impl Buffer {
 }
 
 impl Locked {
-    /// The marks on the page. An error if the page is damaged, or has something else on it.
+    /// The marks on the page. An error if it is damaged, a later library's, or has something else on it.
     fn page(&self) -> Result<WalPage, IssueError> {
         // SAFETY: the buffer is pinned, so it has a page, and locked: a page changes under the exclusive lock only.
         let bytes = unsafe { from_raw_parts(pg_sys::BufferGetPage(self.0).cast::<u8>(), PAGE) };
@@ -155,8 +155,9 @@ impl Locked {
             // mutant: page-damaged
             return if is_empty_on_disk() { Ok(WalPage::default()) } else { Err(IssueError::OtherWalPage) };
         }
+        let page = WalPage::decode(&bytes[CONTENT..]).map_err(IssueError::NewerWalPage)?;
         // mutant: page-is-ours
-        WalPage::decode(&bytes[CONTENT..]).ok_or(IssueError::OtherWalPage)
+        page.ok_or(IssueError::OtherWalPage)
     }
 
     /// Writes the content of the page, and logs the page. Returns where the record ends in WAL.

@@ -4,6 +4,7 @@ use crate::postgres::report::error_report;
 use crate::shared::shared;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgSqlErrorCode::{ERRCODE_DATA_CORRUPTED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
+use snowflake_core::formats::{Newer, Release};
 use snowflake_core::mark::wal_page::FILE;
 use std::time::Duration;
 
@@ -42,6 +43,18 @@ pub(super) fn not_in_wal(waited: Duration) -> ErrorReport {
 /// The error for a file for marks that has something else in it.
 pub(super) fn other_wal_page() -> ErrorReport {
     error_report(ERRCODE_DATA_CORRUPTED, format!("file \"global/{}\" does not contain durable marks", FILE))
-        .set_detail("It is damaged, or was written by another version of snowflake_pg or by another library.")
+        .set_detail("It is damaged, or was written by another library.")
         .set_hint("If no other library uses it, stop the server, remove the file, and start the server.")
+}
+
+/// The error for marks that only a later library can read.
+pub(super) fn newer_wal_page(newer: Newer) -> ErrorReport {
+    newer_file(&format!("global/{FILE}"), newer)
+}
+
+/// The error for a file that only a later library can read.
+pub(super) fn newer_file(file: &str, newer: Newer) -> ErrorReport {
+    error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, format!("file \"{file}\" was {newer}"))
+        .set_detail(format!("This server has snowflake_pg {}.", Release::THIS))
+        .set_hint(format!("Install snowflake_pg {} or later, and restart the server.", newer.readable_by))
 }

@@ -1,9 +1,11 @@
 //! The errors of the state file.
 
+use super::mark;
 use crate::postgres::os_error::reason;
 use crate::postgres::report::error_report;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_core::formats::Newer;
 use snowflake_core::mark::state_file::Damage;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind};
@@ -42,6 +44,20 @@ pub enum StateFileError {
         /// What is wrong with it.
         damage: Damage,
     },
+    /// A later library has written the file.
+    Newer(StatePath, Newer),
+}
+
+/// Adds the path to an error of a format.
+pub trait OrNewer<T> {
+    /// The error for this file.
+    fn or_newer(self, path: &StatePath) -> Result<T, StateFileError>;
+}
+
+impl<T> OrNewer<T> for Result<T, Newer> {
+    fn or_newer(self, path: &StatePath) -> Result<T, StateFileError> {
+        self.map_err(|newer| StateFileError::Newer(path.clone(), newer))
+    }
 }
 
 /// A directory of the server's, or a file in it.
@@ -120,6 +136,7 @@ impl StateFileError {
             Self::WrongOwner(path) => Self::WrongOwner(path.without_directory()),
             Self::WrongPermissions(path, mode) => Self::WrongPermissions(path.without_directory(), *mode),
             Self::Damaged { path, damage } => Self::Damaged { path: path.without_directory(), damage: damage.clone() },
+            Self::Newer(path, newer) => Self::Newer(path.without_directory(), *newer),
         }
     }
 }
@@ -159,6 +176,7 @@ impl From<StateFileError> for ErrorReport {
             )
             .set_detail(format!("Permissions are {mode:04o}, and should be u=rwx (0700) or u=rwx,g=rx (0750)."))
             .set_hint("Change the permissions. Anyone who can write to this directory can cause duplicate IDs."),
+            StateFileError::Newer(path, newer) => mark::newer_file(&path.to_string(), newer),
             StateFileError::Damaged { path, damage } => error_report(
                 ERRCODE_DATA_CORRUPTED,
                 format!("state file \"{}\" is damaged", path),

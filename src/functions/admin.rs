@@ -188,7 +188,7 @@ fn reset_mark(floor: UnixMs) -> Result<UnixMs, IssueError> {
     match server.storage.directory.read() {
         Err(StateFileError::Damaged { .. }) if !generator.is_started() => {}
         Ok(_) if !generator.is_started() && state.is_reset() => {}
-        Err(failure @ StateFileError::Io { .. }) => return Err(failure.into()),
+        Err(failure @ (StateFileError::Io { .. } | StateFileError::Newer(..))) => return Err(failure.into()),
         _ => raise(
             error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the state file is not damaged").set_hint(
                 "To raise the lowest ID that can come next, call snowflake_advance(). To lower it, see \"The clock was \

@@ -5,7 +5,7 @@ use crate::state::{InPage, Life, Record, Server, State, Time};
 use crate::world::World;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::life::{self, LastLife};
-use snowflake_core::mark::record::{self, OtherMarks};
+use snowflake_core::mark::record::{self, LaterFields, OtherMarks};
 use snowflake_core::mark::start_table::{MarkConflict, StartContext, StartPoint, decide};
 use snowflake_core::mark::wal_page::InWal;
 use snowflake_core::server::identity::{Identity, Inode};
@@ -102,6 +102,7 @@ pub fn as_core(record: &Record, world: &World) -> record::Record {
         },
         machine: None,
         others: OtherMarks::new(others, 0),
+        later: LaterFields::default(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`server`]: which worker a server is, and which servers could issue the same IDs.
 //! - [`mark`]: the durable mark: when it is written, where to, and where a server that finds it may begin.
 //! - [`registry_client`]: when the registry is asked for a lease, and what is kept of its answer.
+//! - [`formats`]: the bytes of what a server keeps, with their places.
 //! - [`words`](mod@words): the words of parameters.
 //!
 //! Time is always an argument, and nothing here sleeps or uses a file. So every promise can be tested with any clock,
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod formats;
 pub mod id;
 pub mod issue;
 pub mod mark;

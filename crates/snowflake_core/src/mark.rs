@@ -9,7 +9,8 @@
 //! - **I3**: the mark of a leased worker never passes the grant: [`Storage::usable_until`].
 //!
 //! [`reservation`] says how far ahead of the clock, and [`start_table`] where a server begins that finds a mark. What is
-//! kept is a [`record`] in a [`state_file`], a [`life`] in the data directory, and a [`wal_page`].
+//! kept is a [`record`] in a [`state_file`], a [`life`] in the data directory, and a [`wal_page`], each in a
+//! [format](crate::formats) that can grow.
 
 pub mod audit;
 mod clone;
@@ -36,7 +37,7 @@ pub use stored_mark::StoredMark;
 use crate::id::layout::{Layout, TimeError};
 use crate::issue::generator::Generator;
 use crate::mark::life::{LastLife, Life};
-use crate::mark::record::{OtherMarks, Record};
+use crate::mark::record::{LaterFields, OtherMarks, Record};
 use crate::mark::reservation::Extension;
 use crate::mark::trace::Event;
 use crate::server::identity::{Identity, Inode, Worker};
@@ -202,7 +203,9 @@ impl<'a, S: Storage> Mark<'a, S> {
         let life = self.state.life.load(Relaxed);
         // What is known of a clone stays until it is accepted.
         let machine = last.map_or(self.storage.machine(), |last| last.machine);
-        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others };
+        // mutant: later-fields-kept
+        let later = last.map_or_else(LaterFields::default, |last| last.later);
+        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others, later };
         let same_worker = last.is_none_or(|last| last.identity.worker == identity.worker);
         assert!(same_worker, "the mark of a worker would be replaced by another's, {}", identity.worker);
         let covered = self.settings.layout.time_of(generator.covered_until());
@@ -327,8 +330,10 @@ impl<'a, S: Storage> Mark<'a, S> {
         let before = previous.and_then(|previous| previous.machine).filter(|machine| !machine.is_cloned());
         // mutant: record-names-machine
         let machine = self.storage.machine().or(before);
+        // mutant: later-fields-of-start
+        let later = previous.map_or_else(LaterFields::default, |previous| previous.later);
         // mutant: life-before-forgotten
-        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others };
+        let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others, later };
         let revision = LastLife::revision_of_next(last_life, previous);
         self.state.revision.fetch_max(revision, Relaxed);
         // WAL knows of this life if it has a mark as high as this one.

@@ -14,6 +14,10 @@ const WORKER: Worker = 1;
 const HEADER: usize = 24;
 const PAGE: usize = 8192;
 
+fn decode(page: &[u8]) -> WalPage {
+    WalPage::decode(&page[HEADER..]).expect("a page of this version").expect("a page of ours")
+}
+
 impl Cluster {
     /// The file of the page.
     pub fn wal_page_file(&self) -> PathBuf {
@@ -25,13 +29,13 @@ impl Cluster {
     pub fn mark_in_wal(&self) -> Option<UnixMs> {
         self.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
         let page = fs::read(self.wal_page_file()).ok()?;
-        WalPage::decode(&page[HEADER..]).expect("a page of ours").look_up(WORKER).mark
+        decode(&page).look_up(WORKER).mark
     }
 
     /// Raises the mark of worker 1 in the file of a stopped server.
     pub fn set_mark_in_wal(&self, mark: UnixMs) {
         let bytes = fs::read(self.wal_page_file()).expect("a page");
-        let mut page = WalPage::decode(&bytes[HEADER..]).expect("a page of ours");
+        let mut page = decode(&bytes);
         let layout = page.look_up(WORKER).layout.expect("a layout");
         page.disown(WORKER, layout, PAGE - HEADER);
         page.raise(WORKER, mark, layout, PAGE - HEADER);

@@ -43,7 +43,7 @@ pub fn torn(rounds: usize) -> Evidence {
             let told = format!("round {round}, checksums {checksums}, full_page_writes {full_page_writes}");
             assert!(cluster.mark_in_wal() > Some(in_wal), "{told}");
             let page = fs::read(cluster.wal_page_file()).expect("a page");
-            let page = WalPage::decode(&page[HEADER..]).expect("a whole page");
+            let page = WalPage::decode(&page[HEADER..]).expect("of this library").expect("a whole page");
             assert!(WORKERS.into_iter().all(|worker| page.look_up(worker).mark == Some(MARK)), "{told}");
             assert_eq!(value(&mut cluster.connect(), "SELECT problem FROM snowflake_status"), "NULL", "{told}");
             cluster.stop(Signal::INT);

@@ -192,6 +192,10 @@ impl Storage for &mut Files {
         matches!(error, Failure::Damaged(_))
     }
 
+    fn is_newer(_error: &Failure) -> bool {
+        false
+    }
+
     fn add_record(&mut self, record: &Record) -> Result<Inode, Failure> {
         let (key, _) = self.disk.last().mark.expect("the file with the last record");
         let bytes = state_file::encode_slot(&self.placed(record)).to_vec();
@@ -209,12 +213,14 @@ impl Storage for &mut Files {
     }
 
     fn read_life(&self) -> Result<Option<LastLife>, Failure> {
-        Ok(self.disk.last().life.and_then(|(key, bytes)| life::decode(&bytes, inode(&key), self.inode())))
+        let read =
+            |(key, bytes): (Key, Vec<u8>)| life::decode(&bytes, inode(&key), self.inode()).expect("of this library");
+        Ok(self.disk.last().life.and_then(read))
     }
 
     fn prepare_life(&mut self, life: Life, directory: Inode) -> Result<(), Failure> {
         let key = self.new_key();
-        let bytes = life::encode(life, inode(&key), directory).to_vec();
+        let bytes = life::encode(life, inode(&key), directory);
         self.prepare(NEW_LIFE, key, bytes)
     }
 

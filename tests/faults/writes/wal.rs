@@ -63,7 +63,7 @@ impl Wal {
     pub fn check_page(&self, event: &Event) {
         let Event::Write { path, bytes, .. } = event else { return };
         if path == Path::new("global/16111") && bytes.iter().any(|&byte| byte != 0) {
-            let page = WalPage::decode(&bytes[PAGE_HEADER..]).expect("a page of ours");
+            let page = WalPage::decode(&bytes[PAGE_HEADER..]).expect("of this library").expect("a page of ours");
             let is_flushed = self.found.values().take(self.flushed).any(|flushed| *flushed == page);
             assert!(is_flushed, "{page:?} is in its file, and not in WAL");
         }
@@ -81,7 +81,7 @@ impl Wal {
         }
         let magic = b"SNOWMARK";
         for at in (0..stream.len()).filter(|&at| stream[at..].starts_with(magic)) {
-            if let Some(page) = WalPage::decode(&stream[at..]) {
+            if let Ok(Some(page)) = WalPage::decode(&stream[at..]) {
                 self.found.insert(places[at], page);
             }
         }

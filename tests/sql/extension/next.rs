@@ -1,5 +1,7 @@
 //! From this version to a next one, which `tools/next_version` makes of this tree: both libraries, and all scripts.
 
+mod formats;
+
 use super::objects;
 use std::fs;
 use std::path::PathBuf;
@@ -14,6 +16,11 @@ fn next() -> (PathBuf, String) {
     let control = fs::read_to_string(tree.join("snowflake_pg.control")).expect("a next version");
     let version = control.lines().find_map(|line| line.strip_prefix("default_version = ")).expect("a version");
     (tree, version.trim_matches('\'').to_owned())
+}
+
+/// The library of the next version.
+fn library() -> PathBuf {
+    project().join("target/next/build/debug/libsnowflake_pg.so")
 }
 
 fn connect(cluster: &Cluster, database: &str) -> Client {
@@ -100,7 +107,7 @@ fn goes_on(cluster: &Cluster, versions: (&str, &str)) {
 fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     let (tree, next) = next();
     let next = next.as_str();
-    let library = project().join("target/next/build/debug/libsnowflake_pg.so");
+    let library = library();
     let mut cluster = Cluster::builder().worker(7).own_installation().start();
     cluster.connect().batch_execute(APPLICATION).expect("an application");
     let before = made(&mut cluster.connect());

@@ -107,6 +107,10 @@ impl Storage for Disk<'_, '_> {
         false
     }
 
+    fn is_newer(_error: &Failure) -> bool {
+        false
+    }
+
     fn add_record(&mut self, record: &Record) -> Result<Inode, Failure> {
         self.replace_record(record)
     }

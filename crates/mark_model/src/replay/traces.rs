@@ -31,7 +31,7 @@ impl Trace {
 pub fn collect(files: &[Vec<u8>]) -> Vec<Trace> {
     let mut traces = Vec::new();
     for bytes in files {
-        let Some((mut file, _)) = file::read_header(bytes) else { continue };
+        let Ok((mut file, _)) = file::read_header(bytes) else { continue };
         let mut copy_of = 0;
         let mut entries = BTreeMap::new();
         for entry in file::entries(bytes) {

@@ -1,28 +1,7 @@
 //! The lives of a server: from when to when it issued IDs of which worker, why it began there, and how it ended.
 //!
 //! They are put together from the [events](crate::mark::trace) that a server tells, and kept behind them in the same
-//! file, which has room for the last [`ROOM`] lives. A life has 256 bytes:
-//!
-//! ```text
-//!   0               8               16              24              32              40
-//!   ┌───────────────┬───────────────┬───────────────┬───────────────┬───────────────┐
-//!   │ counts the    │ number of the │ number of the │ system        │ timeline      │   integers are
-//!   │ lives, from 1 │ life          │ server's file │ identifier    │               │   little-endian
-//!   ├───────────────┼───────────────┼───────────────┼───────────────┼───────────────┤
-//!   │ worker        │ began, by the │ row of the    │ first         │ all are known │
-//!   │               │ clock, Unix ms│ start table   │ timestamp     │ to be below   │
-//!   ├───────────────┼───────────────┼───────────────┼───────────────┼───────────────┘
-//!   │ mark: all are │ highest mark  │ highest mark  │ how it ended  │ when, by the  │
-//!   │ below         │ that it found │ that it logged│               │ clock         │
-//!   ├───────────────┼───────────────┼───────────────┴───────────────┴───────────────┘
-//!   │ life of the   │ first jump,   │
-//!   │ record found  │ by the clock  │
-//!   ├───────────────┴───────────────┴───────────────────────────────────────────────┐
-//!   │ layout, spelled out, padded with zeros                                        │   100 bytes
-//!   └───────────────────────────────────────────────────────────────────────────────┘
-//!   252
-//!   │ CRC-32C of all bytes before it
-//! ```
+//! file, which has room for the last [`ROOM`] lives. [`formats`](crate::formats) has the places of their bytes.
 //!
 //! Nothing waits for a life, and nothing is flushed. After a power cut, the end of the last one can be missing: the mark
 //! in the record, which is flushed, then bounds it.

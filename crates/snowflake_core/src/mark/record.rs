@@ -5,7 +5,7 @@ use crate::server::identity::{Identity, Worker};
 use crate::server::vmclock::Machine;
 
 /// How many workers beside the present one have a mark of their own in a record. All others share one mark.
-pub const OTHER_WORKERS: usize = 17;
+pub const OTHER_WORKERS: usize = 8;
 
 /// The durable mark of a server, who wrote it, and the marks of the workers that the server had before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,23 @@ pub struct Record {
     pub machine: Option<Machine>,
     /// The marks of other workers.
     pub others: OtherMarks,
+    /// What a later library has written behind that.
+    pub later: LaterFields,
+}
+
+/// Fields of a record that this library does not know, and keeps; all 0 if there are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaterFields(pub [u8; Self::LENGTH]);
+
+impl LaterFields {
+    /// How many bytes there are for them.
+    pub const LENGTH: usize = 140;
+}
+
+impl Default for LaterFields {
+    fn default() -> Self {
+        Self([0; Self::LENGTH])
+    }
 }
 
 impl Record {
@@ -131,7 +148,8 @@ mod tests {
         let directory = Inode { number: 1, born_ns: 1 };
         let layout = "flat".parse().expect("a layout");
         let identity = Identity { system_identifier: 1, timeline: 1, directory, worker, layout };
-        Record { revision: 1, life: 1, previous_life: 0, mark, logged: 0, identity, machine: None, others }
+        let later = LaterFields::default();
+        Record { revision: 1, life: 1, previous_life: 0, mark, logged: 0, identity, machine: None, others, later }
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl<S: Storage> Mark<'_, S> {
     }
 
     /// What matters at a start of this worker, apart from the record. An error of WAL is reported when marks are
-    /// written there, unless they must go there.
+    /// written there, unless they must go there, or a later library goes on there.
     pub fn context(
         &self,
         worker: Worker,
@@ -118,7 +118,8 @@ impl<S: Storage> Mark<'_, S> {
         lease: Option<LeaseStart>,
     ) -> Result<StartContext, S::Error> {
         let mut wal = match self.storage.read_wal(worker) {
-            Err(failure) if self.settings.wal_mark.is_required() => return Err(failure),
+            // mutant: newer-page-refused
+            Err(failure) if self.settings.wal_mark.is_required() || S::is_newer(&failure) => return Err(failure),
             wal => wal.unwrap_or_else(|_| InWal::unreadable()),
         };
         // Without what this server itself wrote there in a start that then failed: each start would begin further

@@ -1,30 +1,8 @@
-//! The bytes of the state file, which keeps a [`Record`].
+//! The bytes of the state file, which keeps a [`Record`]; [`formats`] has their places.
 //!
 //! The file has two *slots* of 512 bytes, at 0 and at 4096, and is 8192 bytes long; the rest is 0. A record with an
 //! even revision is in the first slot, one with an odd revision in the second. So each write leaves the previous record
 //! untouched. A new file has the same record in both slots, once with the previous revision.
-//!
-//! ```text
-//!   0               8       12      16              24              32              40
-//!   ┌───────────────┬───────┬───────┬───────────────┬───────────────┬───────────────┐
-//!   │ "SNOWFLAK"    │version│time-  │ revision      │ number of the │ number of the │   integers are
-//!   │               │   4   │line   │               │ life          │ previous life │   little-endian
-//!   ├───────────────┼───────┴───────┼───────────────┼───────────────┼───────┬───────┤
-//!   │ mark, Unix ms │ system        │ inode of the  │ its birth,    │ worker        │
-//!   │               │ identifier    │ directory     │ Unix ns, or 0 │               │
-//!   ├───────────────┴───────────────┴───────────────┴───────────────┴───────────────┤
-//!   │ layout, spelled out, padded with zeros: "t41 w10 s12 unit=1ms epoch=2010-11-…" │   100 bytes
-//!   ├───────┬───────────────┬───────────────┬───────────────┬───────────────────────┤
-//!   │ how   │ mark of the   │ worker        │ its mark      │ …                     │   from 180, 192;
-//!   │ many  │ unlisted      │               │               │                       │   17 workers at most
-//!   ├───────┴───────┼───────┴───────┼───────┬───────┼───────┴───────────────────────┘
-//!   464             472             480     │       488
-//!   │ boot, or 0    │ generation of │ mark in WAL   │   the machine of the writer
-//!   │               │ the machine   │               │
-//!   ├───────┬───────┼───────────────┼───────────────┘
-//!   488     500     504             512
-//!   │   0   │CRC-32C│ revision      │   the checksum is of all bytes before it
-//! ```
 //!
 //! The mark of the unlisted counts for every worker without an entry. Marks are points in time and not positions, so
 //! they keep their meaning when the layout changes. The layout is [flat](Layout::flat).
@@ -35,26 +13,25 @@
 //! before. Its checksum is wrong then, and the revision at its end is still lower than the other slot's. No ID was
 //! issued above that record, so the other slot counts. A slot with a wrong checksum and a higher revision at its end is
 //! damaged, and so is the file: the record may have been in use. The same is true of a slot in which all is 0.
+//!
+//! So a slot is no longer than a sector, which a disk writes as a whole: of two sectors, a disk could have written only the
+//! second, with the higher revision.
 
 use crate::UnixMs;
+use crate::formats::{self, Format, Newer, Release, Unreadable, u32_at, u64_at};
 use crate::id::layout::Layout;
-use crate::mark::record::{OTHER_WORKERS, OtherMarks, Record};
+use crate::mark::record::{LaterFields, OTHER_WORKERS, OtherMarks, Record};
 use crate::server::identity::{Identity, Inode};
 use crate::server::vmclock::Machine;
 use std::ops::Range;
 
-const MAGIC: [u8; 8] = *b"SNOWFLAK";
-const VERSION: u32 = 4;
-const LAYOUT: Range<usize> = 80..180;
-const OTHERS: usize = 180;
-const UNLISTED: usize = 184;
-const LIST: usize = 192;
+const FORMAT: Format = Format { magic: *b"SNOWFLAK", version: 1, readable_by: Release::FIRST };
+const LAYOUT: Range<usize> = 128..228;
+const LIST: usize = 232;
 const ENTRY: usize = 16;
-const BOOT: usize = 464;
-const GENERATION: usize = 472;
-const LOGGED: usize = 480;
-const CHECKSUM: usize = 500;
-const END_REVISION: usize = 504;
+const LATER: Range<usize> = LIST + ENTRY * OTHER_WORKERS..CHECKSUM;
+const CHECKSUM: usize = END_REVISION - formats::CHECKSUM;
+const END_REVISION: usize = SLOT - 8;
 
 /// Length of a slot in bytes, which a disk writes as a whole.
 pub const SLOT: usize = 512;
@@ -70,23 +47,12 @@ pub fn offset(revision: u64) -> usize {
 /// Why bytes are not a record. A record that can't be read is never taken for one that was never written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// Not a state file at all.
-    #[error("The file does not begin like a state file")]
-    Magic,
-    /// Written by a version of the extension that this one does not know.
-    #[error("The file has format version {0}, expected {VERSION}")]
-    Version(u32),
+    /// Not a state file at all, or changed.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     /// Too short or too long.
     #[error("The file has {0} bytes, expected {LENGTH}")]
     Length(usize),
-    /// The checksum does not match the bytes.
-    #[error("The file has checksum {stored:08X}, expected {expected:08X}")]
-    Checksum {
-        /// The checksum of the bytes.
-        expected: u32,
-        /// The checksum in the file.
-        stored: u32,
-    },
     /// Whole, but no server can have written it: all timestamps of its layout are below `end`.
     #[error("The mark, {mark} ms after 1970, is after the end of the layout, {end} ms after 1970")]
     Mark {
@@ -117,44 +83,38 @@ pub fn encode_slot(record: &Record) -> [u8; SLOT] {
     assert!(layout.len() <= LAYOUT.len(), "no layout is that long: {layout}");
     let mut bytes = [0; SLOT];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-    put(0, &MAGIC);
-    put(8, &VERSION.to_le_bytes());
-    put(12, &timeline.to_le_bytes());
-    put(16, &record.revision.to_le_bytes());
-    put(24, &record.life.to_le_bytes());
-    put(32, &record.previous_life.to_le_bytes());
-    put(40, &record.mark.to_le_bytes());
-    put(48, &system_identifier.to_le_bytes());
-    put(56, &directory.number.to_le_bytes());
-    put(64, &directory.born_ns.to_le_bytes());
-    put(72, &worker.to_le_bytes());
+    let Machine { boot, generation } = record.machine.unwrap_or(Machine { boot: 0, generation: 0 });
+    let numbers = [record.revision, record.life, record.previous_life, record.mark, record.logged, system_identifier];
+    put(24, numbers.map(u64::to_le_bytes).as_flattened());
+    let numbers = [directory.number, directory.born_ns, worker, boot, generation];
+    put(72, numbers.map(u64::to_le_bytes).as_flattened());
+    put(112, &timeline.to_le_bytes());
+    put(120, &record.others.unlisted().to_le_bytes());
     put(LAYOUT.start, layout.as_bytes());
-    put(UNLISTED, &record.others.unlisted().to_le_bytes());
     let mut listed = 0_u32;
     for (at, (worker, mark)) in (LIST..).step_by(ENTRY).zip(record.others.listed()) {
         put(at, &worker.to_le_bytes());
         put(at + 8, &mark.to_le_bytes());
         listed += 1;
     }
-    put(OTHERS, &listed.to_le_bytes());
-    if let Some(Machine { boot, generation }) = record.machine {
-        put(BOOT, &boot.to_le_bytes());
-        put(GENERATION, &generation.to_le_bytes());
-    }
-    put(LOGGED, &record.logged.to_le_bytes());
+    put(116, &listed.to_le_bytes());
+    // mutant: later-fields-written
+    put(LATER.start, &record.later.0);
     put(END_REVISION, &record.revision.to_le_bytes());
-    let checksum = crc32c::crc32c(&bytes[..CHECKSUM]);
-    bytes[CHECKSUM..END_REVISION].copy_from_slice(&checksum.to_le_bytes());
+    FORMAT.seal(&mut bytes[..END_REVISION]);
     bytes
 }
 
 /// Reads the record of a file.
 pub fn decode(bytes: &[u8]) -> Result<Record, Damage> {
-    // Another version may have another length, so its number comes first.
-    let version = [0, 4096].into_iter().find_map(|slot| other_version(bytes.get(slot..)?));
+    // Before the length, which may be another one.
+    // mutant: newer-before-damaged
+    if let Some(newer) = [0, 4096].into_iter().find_map(|slot| newer(bytes.get(slot..)?)) {
+        return Err(Unreadable::Newer(newer).into());
+    }
     if bytes.len() != LENGTH {
-        let magic_is_wrong = bytes.len() >= MAGIC.len() && !bytes.starts_with(&MAGIC) && bytes[..8] != [0; 8];
-        return Err(version.unwrap_or(if magic_is_wrong { Damage::Magic } else { Damage::Length(bytes.len()) }));
+        let is_another = bytes.len() >= 8 && !bytes.starts_with(&FORMAT.magic) && bytes[..8] != [0; 8];
+        return Err(if is_another { Unreadable::Magic.into() } else { Damage::Length(bytes.len()) });
     }
     let slot = |offset| Slot::read(&bytes[offset..offset + SLOT]);
     match [slot(0), slot(4096)] {
@@ -166,10 +126,9 @@ pub fn decode(bytes: &[u8]) -> Result<Record, Damage> {
     }
 }
 
-/// The version of a slot, or of a file, if it is another one.
-fn other_version(bytes: &[u8]) -> Option<Damage> {
-    let version = u32::from_le_bytes(bytes.get(8..12)?.try_into().ok()?);
-    (bytes.starts_with(&MAGIC) && version != VERSION).then_some(Damage::Version(version))
+/// The library of a slot, if it is one that this one can't read.
+fn newer(bytes: &[u8]) -> Option<Newer> {
+    FORMAT.open_if_whole(bytes, formats::HEADER).err()
 }
 
 /// What is in a slot.
@@ -193,38 +152,30 @@ impl Slot {
 }
 
 fn decode_slot(bytes: &[u8]) -> Result<Record, Damage> {
-    if !bytes.starts_with(&MAGIC) {
-        return Err(Damage::Magic);
-    }
-    let (expected, stored) = (crc32c::crc32c(&bytes[..CHECKSUM]), u32_at(bytes, CHECKSUM));
-    if stored != expected {
-        return Err(Damage::Checksum { expected, stored });
-    }
-    if let Some(other_version) = other_version(bytes) {
-        return Err(other_version);
-    }
-    let (layout, mark) = layout_and_mark(&bytes[LAYOUT], u64_at(bytes, 40))?;
-    let listed = usize::try_from(u32_at(bytes, OTHERS)).unwrap_or(OTHER_WORKERS).min(OTHER_WORKERS);
+    FORMAT.open(&bytes[..END_REVISION], CHECKSUM)?;
+    let (layout, mark) = layout_and_mark(&bytes[LAYOUT], u64_at(bytes, 48))?;
+    let listed = usize::try_from(u32_at(bytes, 116)).unwrap_or(OTHER_WORKERS).min(OTHER_WORKERS);
     let entry = |i| {
         let at = LIST + ENTRY * i;
         (u64_at(bytes, at), u64_at(bytes, at + 8))
     };
     Ok(Record {
-        revision: u64_at(bytes, 16),
-        life: u64_at(bytes, 24),
-        previous_life: u64_at(bytes, 32),
+        revision: u64_at(bytes, 24),
+        life: u64_at(bytes, 32),
+        previous_life: u64_at(bytes, 40),
         mark,
-        logged: u64_at(bytes, LOGGED),
+        logged: u64_at(bytes, 56),
         identity: Identity {
-            system_identifier: u64_at(bytes, 48),
-            timeline: u32_at(bytes, 12),
-            directory: Inode { number: u64_at(bytes, 56), born_ns: u64_at(bytes, 64) },
-            worker: u64_at(bytes, 72),
+            system_identifier: u64_at(bytes, 64),
+            timeline: u32_at(bytes, 112),
+            directory: Inode { number: u64_at(bytes, 72), born_ns: u64_at(bytes, 80) },
+            worker: u64_at(bytes, 88),
             layout,
         },
-        machine: Some(Machine { boot: u64_at(bytes, BOOT), generation: u64_at(bytes, GENERATION) })
+        machine: Some(Machine { boot: u64_at(bytes, 96), generation: u64_at(bytes, 104) })
             .filter(|machine| machine.boot > 0),
-        others: OtherMarks::new((0..listed).map(entry), u64_at(bytes, UNLISTED)),
+        others: OtherMarks::new((0..listed).map(entry), u64_at(bytes, 120)),
+        later: LaterFields(bytes[LATER].try_into().expect("as many bytes")),
     })
 }
 
@@ -235,14 +186,6 @@ fn layout_and_mark(layout: &[u8], mark: UnixMs) -> Result<(Layout, UnixMs), Dama
     let layout = Layout::from_spelled_out(layout).ok_or_else(|| Damage::Layout(layout.to_owned()))?;
     let end = layout.end();
     if mark > end { Err(Damage::Mark { mark, end }) } else { Ok((layout, mark)) }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
 #[cfg(test)]

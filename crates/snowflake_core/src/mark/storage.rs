@@ -66,6 +66,8 @@ pub trait Storage {
     fn read_record(&self) -> Result<Option<Record>, Self::Error>;
     /// Whether this error says that the record is damaged.
     fn is_damaged(error: &Self::Error) -> bool;
+    /// Whether this error says that a later library has written what cannot be read.
+    fn is_newer(error: &Self::Error) -> bool;
     /// Flushes a record, and keeps the last one. Returns the inode of the directory.
     fn add_record(&mut self, record: &Record) -> Result<Inode, Self::Error>;
     /// Flushes a record, and replaces whatever is there. Returns the inode of the directory.

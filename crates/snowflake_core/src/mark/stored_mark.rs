@@ -107,7 +107,7 @@ impl StoredMark {
 mod tests {
     use super::*;
     use crate::mark::life::{LastLife, Life};
-    use crate::mark::record::OtherMarks;
+    use crate::mark::record::{LaterFields, OtherMarks};
     use crate::server::identity::Inode;
     use crate::server::lease::Location;
 
@@ -120,9 +120,9 @@ mod tests {
         let mut identity = Identity { worker: OWN, ..stored.identity };
         change(&mut identity);
         let (mark, others) = (1000, OtherMarks::default());
-        let (life, previous_life, machine) = (42, 41, None);
+        let (life, previous_life, machine, later) = (42, 41, None, LaterFields::default());
         stored.record =
-            Some(Record { revision: 9, life, previous_life, mark, logged: mark, identity, machine, others });
+            Some(Record { revision: 9, life, previous_life, mark, logged: mark, identity, machine, others, later });
         let life = Life { number: 42, revision: 9, worker: OWN, wal_mark: 0 };
         stored.context.last_life = Some(LastLife { life, elsewhere: false });
         stored

@@ -1,23 +1,12 @@
 //! The marks that WAL takes to standbys and backups, for all workers of a database cluster, on one page of its own.
 //!
-//! The content of the page, after PostgreSQL's page header:
-//!
-//! ```text
-//!   0               8       12      16              24                     96
-//!   ┌───────────────┬───────┬───────┬───────────────┬──────────────────────┐
-//!   │ "SNOWMARK"    │version│entries│ mark of all   │ layout, as text,     │   integers are
-//!   │               │   1   │       │ workers, or 0 │ filled with zeros    │   little-endian
-//!   ├───────┬───────┼───────┴───────┼───────────────┴──────────────────────┘
-//!   │ worker        │ its mark      │ … 16 bytes each                          the checksum is of
-//!   ├───────┬───────┴───────────────┘                                          all bytes before it
-//!   │CRC-32C│
-//!   └───────┘
-//! ```
+//! [`formats`](crate::formats) has the places of its bytes, behind PostgreSQL's page header.
 //!
 //! A mark of 0 says that the worker has issued IDs without a mark here. The worker whose bits are all 1 stands for
 //! every worker that is not listed.
 
 use crate::UnixMs;
+use crate::formats::{CHECKSUM, Format, Newer, Release, u32_at, u64_at};
 use crate::id::layout::Layout;
 use crate::server::identity::Worker;
 use std::collections::BTreeMap;
@@ -27,17 +16,18 @@ use std::collections::BTreeMap;
 /// FirstUnpinnedObjectId), so no other file gets it.
 pub const FILE: u32 = 16111;
 
-const MAGIC: [u8; 8] = *b"SNOWMARK";
+const FORMAT: Format = Format { magic: *b"SNOWMARK", version: 1, readable_by: Release::FIRST };
 /// Instead of a mark: how far the worker has come is not known here.
 const UNKNOWN: UnixMs = 0;
 /// Instead of a worker: every worker that is not listed.
 const OTHERS: Worker = Worker::MAX;
-const VERSION: u32 = 1;
-const COMMON: usize = 16;
-const LAYOUT: std::ops::Range<usize> = 24..96;
-const ENTRIES: usize = LAYOUT.end;
+const COMMON: usize = 24;
+const LAYOUT: std::ops::Range<usize> = 32..104;
+const COUNT: usize = LAYOUT.end;
+const ENTRIES: usize = 112;
 const ENTRY: usize = 16;
-const CHECKSUM: usize = 4;
+/// How many bytes are free for the fields of a later version.
+const FREE: usize = 64;
 
 /// What is on the page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +38,8 @@ pub struct WalPage {
     common: UnixMs,
     /// The layout of the server that wrote last.
     layout: Option<Layout>,
+    /// What a later library has written behind that.
+    later: Vec<u8>,
 }
 
 /// What the page says of one worker.
@@ -112,7 +104,8 @@ impl WalPage {
         // mutant: layout-to-wal
         self.layout = Some(layout);
         self.marks.insert(worker, mark);
-        while self.length() > room {
+        // mutant: page-leaves-room
+        while self.length(FREE) > room {
             // Unknown marks cannot be left out one by one, only all together.
             let others = self.marks.iter().filter(|&(&other, _)| other != worker && other != OTHERS);
             let Some((&lowest, &mark)) = others.min_by_key(|&(_, &mark)| (mark == UNKNOWN, mark)) else { break };
@@ -125,8 +118,9 @@ impl WalPage {
         }
     }
 
-    fn length(&self) -> usize {
-        ENTRIES + self.marks.len() * ENTRY + CHECKSUM
+    /// The length of the page with so many bytes of later fields, or those that it has.
+    fn length(&self, later: usize) -> usize {
+        ENTRIES + self.marks.len() * ENTRY + later.max(self.later.len()) + CHECKSUM
     }
 
     /// The bytes of the page.
@@ -134,37 +128,38 @@ impl WalPage {
         let layout = self.layout.map(|layout| layout.to_string()).unwrap_or_default();
         assert!(layout.len() <= LAYOUT.len(), "no layout is that long: {layout}");
         let count = u32::try_from(self.marks.len()).expect("few workers");
-        let mut bytes = Vec::with_capacity(self.length());
-        bytes.extend(MAGIC);
-        bytes.extend([VERSION, count].map(u32::to_le_bytes).as_flattened());
+        let mut bytes = Vec::with_capacity(self.length(0));
+        bytes.resize(COMMON, 0);
         bytes.extend(self.common.to_le_bytes());
         bytes.extend(layout.bytes());
+        bytes.resize(COUNT, 0);
+        bytes.extend(count.to_le_bytes());
         bytes.resize(ENTRIES, 0);
         for (worker, mark) in &self.marks {
             bytes.extend([*worker, *mark].map(u64::to_le_bytes).as_flattened());
         }
-        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        // mutant: page-keeps-later-fields
+        bytes.extend(&self.later);
+        bytes.resize(self.length(0), 0);
+        FORMAT.seal(&mut bytes);
         bytes
     }
 
-    /// Reads bytes, which other bytes may follow; `None` if they are no such page, or another version, or damaged. Then
-    /// they say nothing.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let small = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        if !bytes.starts_with(&MAGIC) || small(8)? != VERSION {
-            return None;
-        }
-        let checksum = usize::try_from(small(12)?).ok()?.checked_mul(ENTRY)?.checked_add(ENTRIES)?;
-        if small(checksum)? != crc32c::crc32c(&bytes[..checksum]) {
-            return None;
-        }
+    /// Reads bytes, which other bytes may follow; `None` if they are no such page, or damaged. Then they say nothing.
+    pub fn decode(bytes: &[u8]) -> Result<Option<Self>, Newer> {
+        Ok(FORMAT.open_if_whole(bytes, ENTRIES)?.and_then(Self::read))
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let count = usize::try_from(u32_at(bytes, COUNT)).ok()?;
+        let (entries, later) = bytes[ENTRIES..].split_at_checked(count.checked_mul(ENTRY)?)?;
         let layout = std::str::from_utf8(&bytes[LAYOUT]).ok()?.trim_end_matches('\0');
-        let entry = |at| Some((number(at)?, number(at + 8)?));
+        let (entries, _) = entries.as_chunks::<ENTRY>();
         Some(Self {
-            marks: (ENTRIES..checksum).step_by(ENTRY).map(entry).collect::<Option<_>>()?,
-            common: number(COMMON)?,
+            marks: entries.iter().map(|entry| (u64_at(entry, 0), u64_at(entry, 8))).collect(),
+            common: u64_at(bytes, COMMON),
             layout: Layout::from_spelled_out(layout),
+            later: later.to_vec(),
         })
     }
 }
@@ -180,6 +175,10 @@ mod tests {
         "flat".parse().expect("a layout")
     }
 
+    fn decoded(bytes: &[u8]) -> Option<WalPage> {
+        WalPage::decode(bytes).expect("a format of this library")
+    }
+
     #[test]
     fn a_page_keeps_the_mark_of_each_worker_and_the_layout() {
         let mut page = WalPage::default();
@@ -188,7 +187,7 @@ mod tests {
         page.raise(4, 50, layout(), ROOM);
         page.raise(1, 90, layout(), ROOM);
         assert_eq!(page.look_up(1).mark, Some(101), "above the one before");
-        let read = WalPage::decode(&page.encode()).expect("a page");
+        let read = decoded(&page.encode()).expect("a page");
         assert_eq!(read, page);
         assert_eq!(read.look_up(1), InWal { mark: Some(101), is_unknown: false, common: 0, layout: Some(layout()) });
         assert_eq!((read.look_up(4).mark, read.look_up(5).mark), (Some(50), None));
@@ -200,7 +199,7 @@ mod tests {
         assert!(page.look_up(1).is_unwritten());
         page.raise(1, 100, layout(), ROOM);
         page.disown(1, layout(), ROOM);
-        let read = WalPage::decode(&page.encode()).expect("a page");
+        let read = decoded(&page.encode()).expect("a page");
         assert_eq!(read.look_up(1), InWal { is_unknown: true, layout: Some(layout()), ..InWal::default() });
         assert_eq!(read.look_up(2), InWal { layout: Some(layout()), ..InWal::default() });
         page.raise(1, 50, layout(), ROOM);
@@ -213,7 +212,7 @@ mod tests {
         page.raise(1, 300, layout(), ROOM);
         page.raise(2, 100, layout(), ROOM);
         page.disown(3, layout(), ROOM);
-        let room = page.encode().len();
+        let room = page.encode().len() + FREE;
         page.raise(2, 200, layout(), room);
         assert_eq!(page.look_up(2).mark, Some(200), "three fit");
         page.raise(4, 400, layout(), room);
@@ -223,15 +222,22 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_version_says_nothing() {
+    fn fields_of_a_later_library_stay_on_the_page_and_there_is_room_for_them() {
         let mut page = WalPage::default();
-        page.raise(1, 100, layout(), ROOM);
-        let mut bytes = page.encode();
-        bytes[8] = 2;
-        let checked = bytes.len() - CHECKSUM;
-        let checksum = crc32c::crc32c(&bytes[..checked]).to_le_bytes();
-        bytes[checked..].copy_from_slice(&checksum);
-        assert_eq!(WalPage::decode(&bytes), None);
+        (0..600).for_each(|worker| page.raise(worker, 100 + worker, layout(), ROOM));
+        let free = ROOM - page.encode().len();
+        assert!((FREE..FREE + ENTRY).contains(&free), "{free}");
+        page.later = vec![7; FREE];
+        let mut read = decoded(&page.encode()).expect("a page");
+        assert_eq!(read, page);
+        read.raise(600, 1000, layout(), ROOM);
+        read.disown(601, layout(), ROOM);
+        assert_eq!(read.later, [7; FREE]);
+        assert_eq!(read.encode().len(), page.encode().len());
+        // More of them than there is room for now.
+        page.later = vec![7; 2 * FREE];
+        page.raise(600, 1000, layout(), ROOM);
+        assert!(page.encode().len() <= ROOM);
     }
 
     #[test]
@@ -242,13 +248,13 @@ mod tests {
         for bit in 0..good.len() * 8 {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(WalPage::decode(&bytes), None, "bit {bit}");
+            assert_eq!(decoded(&bytes), None, "bit {bit}");
         }
         for length in 0..good.len() {
-            assert_eq!(WalPage::decode(&good[..length]), None, "{length} bytes");
+            assert_eq!(decoded(&good[..length]), None, "{length} bytes");
         }
-        assert_eq!(WalPage::decode(&[0; 100]), None);
-        assert_eq!(WalPage::decode(&[&good[..], &[7; 100]].concat()), Some(page), "others may follow");
+        assert_eq!(decoded(&[0; 100]), None);
+        assert_eq!(decoded(&[&good[..], &[7; 100]].concat()), Some(page), "others may follow");
     }
 
     /// Of each sector of a full page, a disk has the old or the new one. The page header is before the content.
@@ -269,7 +275,7 @@ mod tests {
             for sector in (0..16).filter(|sector| sectors >> sector & 1 > 0) {
                 torn[sector * 512..][..512].copy_from_slice(&new_bytes[sector * 512..][..512]);
             }
-            match WalPage::decode(&torn[8192 - ROOM..]) {
+            match decoded(&torn[8192 - ROOM..]) {
                 Some(page) if page == old => olds += 1,
                 Some(page) if page == new => news += 1,
                 page => assert_eq!(page, None, "{sectors:b}"),
@@ -278,25 +284,12 @@ mod tests {
         assert_eq!((olds, news), (1, 1));
     }
 
-    /// The format is a promise to pages that exist.
-    #[test]
-    fn the_format_has_not_changed() {
-        let mut page = WalPage { common: 7, ..WalPage::default() };
-        page.raise(4, 0x0102_0304_0506_0708, layout(), ROOM);
-        let mut bytes = b"SNOWMARK\x01\0\0\0\x01\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
-        bytes.extend(b"t41 w10 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z");
-        bytes.resize(96, 0);
-        bytes.extend(b"\x04\0\0\0\0\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01");
-        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
-        assert_eq!(page.encode(), bytes);
-    }
-
     proptest! {
         /// However many workers come, and however little room there is.
         #[test]
         fn no_worker_is_ever_known_by_less_than_its_highest_mark(
             raises in prop::collection::vec((0_u64..60, 0_u64..1000, prop::bool::weighted(0.2)), 1..300),
-            room in 136_usize..700,
+            room in 196_usize..760,
         ) {
             let (mut page, mut highest) = (WalPage::default(), BTreeMap::new());
             for (worker, mark, is_off) in raises {
@@ -317,7 +310,7 @@ mod tests {
                 }
                 let bytes = page.encode();
                 prop_assert!(bytes.len() <= room);
-                let read = WalPage::decode(&bytes);
+                let read = decoded(&bytes);
                 prop_assert_eq!(read.as_ref(), Some(&page));
             }
         }

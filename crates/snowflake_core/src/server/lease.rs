@@ -8,34 +8,15 @@
 //! [`Lease::location`] recognizes a block-level copy. Only the registry recognizes an old state of the file: each
 //! renewal leaves another token.
 //!
-//! ```text
-//!   0               8       12      16                              32
-//!   ┌───────────────┬───────┬───────┬───────────────────────────────┐
-//!   │ "SNOWLEAS"    │version│   0   │ token                         │   integers are little-endian
-//!   ├───────────────┴───────┴───────┼───────────────┬───────────────┤
-//!   │ token of the next renewal     │ granted until │ revision of   │   Unix ms
-//!   │                               │               │ the registry  │
-//!   ├───────┬───────┬───────────────┼───────────────┴───────────────┤
-//!   │data   │worker │ device of the │ boot of the machine           │   64
-//!   │center │       │ directory     │                               │
-//!   ├───────┴───────┼───────────────┼───────────────────────────────┤
-//!   │ inode of this │ its birth,    │ receipt, 32 bytes             │   96 to 144
-//!   │ file          │ Unix ns, or 0 │                               │
-//!   ├───────┴───────┬───────┬───────┴───────────────────────────────┘
-//!   │ begins,Unix ms│CRC-32C│ of all bytes before it                    144, 152 to 156
-//!   └───────────────┴───────┘
-//! ```
+//! [`formats`](crate::formats) has the places of its bytes.
 
 use crate::UnixMs;
+use crate::formats::{CHECKSUM, Format, Newer, Release, u64_at};
 use crate::id::layout::{Layout, TimeError};
 use crate::server::identity::{Inode, Worker};
 
-const MAGIC: [u8; 8] = *b"SNOWLEAS";
-const VERSION: u32 = 1;
-const CHECKED: usize = 160;
-
-/// Length of the file in bytes.
-pub const LENGTH: usize = 164;
+const FORMAT: Format = Format { magic: *b"SNOWLEAS", version: 1, readable_by: Release::FIRST };
+const END: usize = 168;
 
 /// A secret that only the holder of a lease has. It changes with each renewal.
 pub type Token = u128;
@@ -113,45 +94,38 @@ pub fn limit(layout: &Layout, usable_until: UnixMs) -> UnixMs {
 }
 
 /// The bytes of the file with this inode.
-pub fn encode(lease: &Lease, file: Inode) -> [u8; LENGTH] {
-    let mut bytes = [0; LENGTH];
+pub fn encode(lease: &Lease, file: Inode) -> Vec<u8> {
+    let mut bytes = vec![0; END + CHECKSUM];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-    put(0, &MAGIC);
-    put(8, &VERSION.to_le_bytes());
-    put(16, lease.tokens.map(u128::to_le_bytes).as_flattened());
-    put(48, &lease.granted_until.to_le_bytes());
-    put(56, &lease.revision.to_le_bytes());
-    put(64, &lease.worker.to_le_bytes());
-    put(72, &lease.location.device.to_le_bytes());
-    put(80, &lease.location.boot.to_le_bytes());
-    put(96, &file.number.to_le_bytes());
-    put(104, &file.born_ns.to_le_bytes());
-    put(112, &lease.receipt);
-    put(144, &lease.begins.to_le_bytes());
-    put(152, &lease.location.directory.to_le_bytes());
-    let checksum = crc32c::crc32c(&bytes[..CHECKED]);
-    bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
+    put(24, lease.tokens.map(u128::to_le_bytes).as_flattened());
+    put(56, &lease.granted_until.to_le_bytes());
+    put(64, &lease.revision.to_le_bytes());
+    put(72, &lease.worker.to_le_bytes());
+    put(80, &lease.location.device.to_le_bytes());
+    put(88, &lease.location.boot.to_le_bytes());
+    put(104, &file.number.to_le_bytes());
+    put(112, &file.born_ns.to_le_bytes());
+    put(120, &lease.receipt);
+    put(152, &lease.begins.to_le_bytes());
+    put(160, &lease.location.directory.to_le_bytes());
+    FORMAT.seal(&mut bytes);
     bytes
 }
 
 /// Reads the file with this inode; `None` if it is a copy, or damaged: then it says nothing.
-pub fn decode(bytes: &[u8], file: Inode) -> Option<Lease> {
-    let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
-    let checksum = crc32c::crc32c(&bytes[..CHECKED]).to_le_bytes();
-    if bytes[..8] != MAGIC || bytes[8..12] != VERSION.to_le_bytes() || bytes[CHECKED..] != checksum {
-        return None;
-    }
-    let at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+pub fn decode(bytes: &[u8], file: Inode) -> Result<Option<Lease>, Newer> {
+    let Some(bytes) = FORMAT.open_if_whole(bytes, END)? else { return Ok(None) };
+    let at = |at| u64_at(bytes, at);
     let long = |at: usize| u128::from_le_bytes(bytes[at..at + 16].try_into().expect("sixteen bytes"));
-    Inode { number: at(96), born_ns: at(104) }.same_inode(&file).then(|| Lease {
-        worker: at(64),
-        tokens: [long(16), long(32)],
-        begins: at(144),
-        granted_until: at(48),
-        receipt: bytes[112..144].try_into().expect("32 bytes"),
-        revision: at(56),
-        location: Location { boot: long(80), device: at(72), directory: at(152) },
-    })
+    Ok(Inode { number: at(104), born_ns: at(112) }.same_inode(&file).then(|| Lease {
+        worker: at(72),
+        tokens: [long(24), long(40)],
+        begins: at(152),
+        granted_until: at(56),
+        receipt: bytes[120..152].try_into().expect("32 bytes"),
+        revision: at(64),
+        location: Location { boot: long(88), device: at(80), directory: at(160) },
+    }))
 }
 
 #[cfg(test)]
@@ -172,34 +146,24 @@ mod tests {
 
     #[test]
     fn a_lease_can_be_read_back() {
-        assert_eq!(decode(&encode(&LEASE, FILE), FILE), Some(LEASE));
+        assert_eq!(decode(&encode(&LEASE, FILE), FILE), Ok(Some(LEASE)));
     }
 
     #[test]
     fn a_copy_of_the_file_is_no_lease() {
-        assert_eq!(decode(&encode(&LEASE, FILE), OTHER), None);
+        assert_eq!(decode(&encode(&LEASE, FILE), OTHER), Ok(None));
     }
 
     #[test]
     fn a_damaged_file_is_no_lease() {
         let good = encode(&LEASE, FILE);
-        for bit in 0..LENGTH * 8 {
-            let mut bytes = good;
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(decode(&bytes, FILE), None, "bit {bit}");
+            assert_eq!(decode(&bytes, FILE), Ok(None), "bit {bit}");
         }
-        assert_eq!(decode(&good[..LENGTH - 1], FILE), None);
-        assert_eq!(decode(&[], FILE), None);
-    }
-
-    #[test]
-    fn a_file_of_another_kind_or_version_is_no_lease() {
-        for at in [0, 8] {
-            let mut bytes = encode(&LEASE, FILE);
-            bytes[at] ^= 1;
-            let checksum = crc32c::crc32c(&bytes[..CHECKED]);
-            bytes[CHECKED..].copy_from_slice(&checksum.to_le_bytes());
-            assert_eq!(decode(&bytes, FILE), None);
+        for length in 0..good.len() {
+            assert_eq!(decode(&good[..length], FILE), Ok(None), "{length} bytes");
         }
     }
 
@@ -221,19 +185,5 @@ mod tests {
         let epoch = layout.time_of(0);
         assert_eq!([1009, 1010, 1011].map(|ms| limit(&layout, epoch + ms)), [1000, 1010, 1010].map(|ms| epoch + ms));
         assert_eq!((limit(&layout, epoch - 1), limit(&layout, UnixMs::MAX)), (0, layout.end()));
-    }
-
-    /// The format is a promise to files that exist.
-    #[test]
-    fn the_format_has_not_changed() {
-        let mut bytes = b"SNOWLEAS\x01\0\0\0\0\0\0\0\x02\x01".to_vec();
-        bytes.resize(32, 0);
-        bytes.extend(b"\x04\x03");
-        bytes.resize(48, 0);
-        bytes.extend([5_u64, 7, 4, 9, 8, 0, 11, FILE.born_ns].map(u64::to_le_bytes).concat());
-        bytes.extend([6; 32]);
-        bytes.extend([10_u64, 12].map(u64::to_le_bytes).concat());
-        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
-        assert_eq!(encode(&LEASE, FILE)[..], bytes[..]);
     }
 }

@@ -149,6 +149,10 @@ impl Storage for &mut Disk {
         false
     }
 
+    fn is_newer(_error: &Failure) -> bool {
+        false
+    }
+
     fn add_record(&mut self, record: &Record) -> Result<Inode, Failure> {
         assert_eq!(self.record.map(|last| last.revision + 1), Some(record.revision), "beside the last one");
         self.replace_record(record)

@@ -7,6 +7,7 @@ mod wal;
 
 use super::*;
 use crate::mark::life::Life;
+use crate::mark::record::LaterFields;
 use crate::server::identity::Inode;
 
 const NOW: UnixMs = 1_800_000_000_000;
@@ -38,7 +39,8 @@ fn this_server() -> Identity {
 /// A record whose writer has written marks to WAL.
 fn record(mark: UnixMs, identity: Identity) -> Record {
     let (life, previous_life, machine, others) = (LIFE, LIFE - 1, None, OtherMarks::default());
-    Record { revision: REVISION, life, previous_life, mark, logged: LOGGED, identity, machine, others }
+    let later = LaterFields::default();
+    Record { revision: REVISION, life, previous_life, mark, logged: LOGGED, identity, machine, others, later }
 }
 
 /// What is decided when the record that this data directory wrote last differs from the server's own in this.

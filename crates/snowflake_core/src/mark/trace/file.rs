@@ -1,25 +1,17 @@
-//! The file of the events of a server: a header, and a ring.
-//!
-//! ```text
-//!   0               8       12      16              24              32              40
-//!   ┌───────────────┬───────┬───────┬───────────────┬───────────────┬───────────────┐
-//!   │ "SNOWTRAC"    │version│ room, │ number of the │ inode of this │ its birth,    │   integers are
-//!   │               │   1   │ 4096  │ file          │ file          │ Unix ns, or 0 │   little-endian
-//!   └───────────────┴───────┴───────┴───────────────┴───────────────┴───────────────┘
-//!     64 bytes in all; then events of 64 bytes, of which event n is the (n mod room)th;
-//!     then the last 512 lives, of 256 bytes each
-//! ```
+//! The file of the events of a server: a header, and a ring; behind them, its last [lives](crate::mark::lives).
+//! [`formats`] has the places of its bytes.
 //!
 //! The file names itself, as a [life](crate::mark::life) does: a copy continues with a number of its own.
 
 use super::{Entry, LENGTH as EVENT};
+use crate::formats::{self, Format, Release, Unreadable, u64_at};
 use crate::server::identity::Inode;
 
-const MAGIC: [u8; 8] = *b"SNOWTRAC";
-const VERSION: u64 = 1;
+const FORMAT: Format = Format { magic: *b"SNOWTRAC", version: 1, readable_by: Release::FIRST };
+const END: usize = 48;
 
-/// Length of the header in bytes.
-pub const HEADER: usize = 64;
+/// Length of the header in bytes, with what is free.
+pub const HEADER: usize = 512;
 
 /// How many events the file has room for: those of a quarter of an hour or more of a server that always issues IDs, and of
 /// years of one that is idle.
@@ -30,19 +22,17 @@ pub const EVENTS_END: usize = HEADER + ROOM * EVENT;
 
 /// The header of a file with this number and this inode.
 pub fn header(number: u64, inode: Inode) -> [u8; HEADER] {
-    let numbers =
-        [u64::from_le_bytes(MAGIC), (ROOM as u64) << 32 | VERSION, number, inode.number, inode.born_ns, 0, 0, 0];
     let mut bytes = [0; HEADER];
-    bytes.copy_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
+    let numbers = [number, inode.number, inode.born_ns];
+    bytes[formats::HEADER..END].copy_from_slice(numbers.map(u64::to_le_bytes).as_flattened());
+    FORMAT.seal(&mut bytes);
     bytes
 }
 
-/// The number of a file, and the inode that it names; `None` if this is no header of this version.
-pub fn read_header(bytes: &[u8]) -> Option<(u64, Inode)> {
-    let (numbers, _) = bytes.get(..HEADER)?.as_chunks();
-    let [_, _, number, inode, born_ns, ..] = <[[u8; 8]; 8]>::try_from(numbers).ok()?.map(u64::from_le_bytes);
-    let inode = Inode { number: inode, born_ns };
-    (header(number, inode) == bytes[..HEADER]).then_some((number, inode))
+/// The number of a file, and the inode that it names.
+pub fn read_header(bytes: &[u8]) -> Result<(u64, Inode), Unreadable> {
+    let bytes = FORMAT.open(bytes, END)?;
+    Ok((u64_at(bytes, 24), Inode { number: u64_at(bytes, 32), born_ns: u64_at(bytes, 40) }))
 }
 
 /// Where an event begins in the file.
@@ -50,10 +40,18 @@ pub fn offset(number: u64) -> u64 {
     HEADER as u64 + number % ROOM as u64 * EVENT as u64
 }
 
+fn events(bytes: &[u8]) -> &[[u8; EVENT]] {
+    bytes.get(HEADER..bytes.len().min(EVENTS_END)).unwrap_or_default().as_chunks().0
+}
+
+/// The number of the last event of a file, also of a kind that this library does not know; 0 if there is none.
+pub fn last_number(bytes: &[u8]) -> u64 {
+    events(bytes).iter().map(|event| u64_at(event, 0)).max().unwrap_or(0)
+}
+
 /// The events of a file, in their order.
 pub fn entries(bytes: &[u8]) -> Vec<Entry> {
-    let (events, _) = bytes.get(HEADER..bytes.len().min(EVENTS_END)).unwrap_or_default().as_chunks();
-    let mut entries: Vec<_> = events.iter().filter_map(Entry::decode).collect();
+    let mut entries: Vec<_> = events(bytes).iter().filter_map(Entry::decode).collect();
     entries.sort_unstable_by_key(|entry| entry.number);
     entries
 }
@@ -74,7 +72,7 @@ mod tests {
             let offset = usize::try_from(offset(number)).expect("within the file");
             bytes[offset..][..EVENT].copy_from_slice(&Entry { number, at, event }.encode());
         }
-        assert_eq!(read_header(&bytes), Some((7, inode)));
+        assert_eq!((read_header(&bytes), last_number(&bytes)), (Ok((7, inode)), last));
         let numbers: Vec<_> = entries(&bytes).iter().map(|entry| entry.number).collect();
         assert_eq!(numbers, (11..=last).collect::<Vec<_>>());
     }
@@ -82,7 +80,23 @@ mod tests {
     #[test]
     fn what_is_no_such_file_has_no_header() {
         let header = header(7, Inode { number: 1, born_ns: 2 });
-        assert_eq!(read_header(&header[1..]), None);
-        assert_eq!(read_header(&[0; HEADER]), None);
+        for bit in 0..HEADER * 8 {
+            let mut bytes = header;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(read_header(&bytes).is_err(), "bit {bit}");
+        }
+        assert!(read_header(&header[1..]).is_err());
+        assert!(read_header(&[0; HEADER]).is_err());
+    }
+
+    /// A ring that has turned would lose the wrong ones.
+    #[test]
+    fn events_go_on_behind_one_whose_kind_is_not_known() {
+        let mut bytes = header(7, Inode { number: 1, born_ns: 2 }).to_vec();
+        let event = Entry { number: 1, at: 0, event: Event::Failed {} }.encode();
+        let mut unknown = Entry { number: 2, at: 0, event: Event::Failed {} }.encode();
+        unknown[15] = 255;
+        bytes.extend([[0; EVENT], event, unknown].concat());
+        assert_eq!((entries(&bytes).len(), last_number(&bytes)), (1, 2));
     }
 }
