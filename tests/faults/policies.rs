@@ -237,8 +237,10 @@ fn reloads(rounds: usize) -> Evidence {
             }
         }
     }
-    let last = "(clock_regression, sequence_exhaustion, sequence_start)";
-    assert_eq!(status(&mut cluster.connect(), last), "(wait,borrow,rotate)");
+    for (name, last) in [("clock_regression", "wait"), ("sequence_exhaustion", "borrow"), ("sequence_start", "rotate")]
+    {
+        assert_eq!(value(&mut cluster.connect(), &format!("SHOW snowflake_pg.{name}")), last);
+    }
     let drawn = status(&mut cluster.connect(), "history_ids > 0 AND borrowed_ids > 0");
     assert_eq!(drawn, "t", "IDs from the history, and borrowed ones");
     let mut report = few.finish();

@@ -119,6 +119,7 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_issued_elsewhere(bigint) boolean",
     "snowflake_lives() SETOF snowflake_life",
     "snowflake_midnight(date) timestamp without time zone",
+    "snowflake_partitions(regclass) SETOF snowflake_partition",
     "snowflake_partitions(regclass,text) SETOF snowflake_partition",
     "snowflake_poll(anyelement,bigint,integer,name) SETOF anyelement",
     "snowflake_replace_time(regclass,name,interval,text) SETOF text",
