@@ -32,12 +32,12 @@ fn partitions(parent: pg_sys::Oid, layout: &Layout) -> SetOfIterator<'static, Ro
 
 /// A partition. A default partition has no times.
 pub(super) fn row(table: pg_sys::Oid, times: Option<Range<TimestampWithTimeZone>>) -> Row {
-    let (since, until) = times.map(|times| (times.start, times.end)).unzip();
+    let (begins_at, ends_at) = times.map(|times| (times.start, times.end)).unzip();
     let size = Size::measure(table);
     Row::new([
         ("partition", column(table)),
-        ("since", column(since)),
-        ("until", column(until)),
+        ("begins_at", column(begins_at)),
+        ("ends_at", column(ends_at)),
         ("rows", column(size.rows)),
         ("bytes", column(size.bytes)),
     ])

@@ -120,7 +120,7 @@ fn the_query_detaches_and_drops_what_is_older_than_a_time_while_a_reader_continu
         format!("ALTER TABLE \"My Schema\".\"Days\" DETACH PARTITION \"My Schema\".\"Day {day}\" CONCURRENTLY")
     };
     let drop = |day: i32| format!("DROP TABLE \"My Schema\".\"Day {day}\"");
-    let plan = at_noon.replace("\\set ON_ERROR_STOP on", "").replace("\\gexec", "ORDER BY until");
+    let plan = at_noon.replace("\\set ON_ERROR_STOP on", "").replace("\\gexec", "ORDER BY ends_at");
     assert_eq!(
         rows(&mut client, &plan),
         [25, 26].map(|day| format!("{}|{}", detach(day), drop(day))),
