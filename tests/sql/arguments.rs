@@ -58,7 +58,8 @@ fn a_null_argument_gives_null_or_no_rows_unless_null_is_its_default() {
     // Those that docs/reference.md names.
     let allowed = |other: &&String| {
         let is_field = other.contains(" datacenter_id: ") || other.contains(" tag: ");
-        other.starts_with("snowflake_compose(") && is_field || other.starts_with("snowflake_replace_time(")
+        let is_fleet = other.starts_with("snowflake_check_fleet(") || other.starts_with("snowflake_audit_fleet(");
+        other.starts_with("snowflake_compose(") && is_field || is_fleet || other.starts_with("snowflake_replace_time(")
     };
     others.retain(|other| !allowed(&other));
     assert_eq!(others, Vec::<String>::new(), "of {called}");

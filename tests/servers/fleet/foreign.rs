@@ -53,7 +53,8 @@ fn a_foreign_server_is_asked_by_its_name_and_no_password_is_in_the_query() {
     dba.batch_execute("GRANT USAGE ON FOREIGN SERVER \"pg-2\" TO app").expect("a grant");
     let mut app = as_role(&one, "app");
     assert_eq!(column(&mut app, CHECK), ["", ""]);
-    let found = "SELECT concat_ws('|', server, address, worker_id) FROM snowflake_check_fleet('{pg-2}') WHERE server = 1";
+    let found =
+        "SELECT concat_ws('|', server, address, worker_id) FROM snowflake_check_fleet('{pg-2}') WHERE server = 1";
     assert_eq!(value(&mut app, found), "1|pg-2|2");
     let audit = "SELECT result FROM snowflake_audit_fleet('{pg-2}') LIMIT 1";
     assert_ne!(value(&mut app, audit), "");
