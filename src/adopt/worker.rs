@@ -160,6 +160,10 @@ fn settle() {
             (c"row_security", c"on"),
             // Else regular expressions in functions of ours are others.
             (c"standard_conforming_strings", c"on"),
+            // Values in expressions, which are written as texts and read again.
+            (c"datestyle", c"ISO, YMD"),
+            (c"intervalstyle", c"postgres"),
+            (c"extra_float_digits", c"1"),
             (c"default_transaction_isolation", c"read committed"),
             (c"default_transaction_read_only", c"off"),
             // An index without TABLESPACE is in that of the database.

@@ -48,3 +48,28 @@ fn no_setting_of_a_role_holds_for_functions_of_ours_in_its_worker() {
         .expect("an index");
     assert_eq!(users(&cluster, &["start", "run", "finish"]), "mallory");
 }
+
+/// The worker writes expressions as texts, and PostgreSQL reads them.
+#[test]
+fn settings_of_a_role_change_no_value_in_a_constraint_or_an_index() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE indian LOGIN SUPERUSER; ALTER ROLE indian SET extra_float_digits = -15; ALTER ROLE indian SET datestyle = 'SQL, DMY';
+             ALTER ROLE indian SET timezone = 'Asia/Kolkata'; ALTER ROLE indian SET intervalstyle = 'sql_standard';
+             CREATE TABLE exact (id serial PRIMARY KEY, x float8, at timestamptz, CHECK (id > 0 AND x <> '0.123456789012345'::float8),
+                CHECK (id > 0 AND at <> '2020-05-01 12:00:00+00'::timestamptz));
+             CREATE INDEX ON exact (id) WHERE x > '0.987654321098765'::float8",
+        )
+        .expect("a table");
+    let values = "SELECT concat(array(SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'exact'::regclass AND contype = 'c' ORDER BY 1),
+        array(SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indrelid = 'exact'::regclass AND indpred IS NOT NULL))";
+    let before = value(&mut client, values);
+    let mut indian = cluster.connect();
+    indian.batch_execute("SET SESSION AUTHORIZATION indian").expect("a user");
+    for step in ["start", "run", "finish"] {
+        call(&mut indian, &format!("{step}('exact')"));
+    }
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM exact"), "bigint");
+    assert_eq!(value(&mut client, values), before);
+}
