@@ -7,6 +7,19 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.beside(name) IS
     'not to be called: the name of the column beside a narrow one';
 
+-- Commands name a table. Its owner could change that of another owner then, and run its code: a superuser, or a member of that role.
+CREATE FUNCTION snowflake_adopt.why_no_schema(relation regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s, who owns %s, has the rights of %s, who owns its schema: give both to one role.', relowner::regrole, member, s.oid::regrole)
+    FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member JOIN pg_namespace n ON n.oid = relnamespace
+    JOIN pg_roles s ON s.oid = CASE nspowner WHEN 'pg_database_owner'::regrole
+        THEN (SELECT datdba FROM pg_database WHERE datname = current_database()) ELSE nspowner END
+    -- mutant: schema-of-others
+    WHERE pg_has_role(relowner, s.oid, 'USAGE') AND NOT pg_has_role(s.oid, relowner, 'MEMBER')
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_schema(regclass) IS
+    'not to be called: who could put another table in the place of one, whose code would run as its owner';
+
 -- Of a table, whose columns get others beside them.
 CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[]) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -48,6 +61,8 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     UNION ALL
     SELECT format('%s uses a type of another role: drop it until the end.', indexrelid::regclass) FROM indexes
         WHERE snowflake_adopt.has_type_of_others(indexrelid)
+    UNION ALL
+    SELECT * FROM snowflake_adopt.why_no_schema(relation)
     UNION ALL
     SELECT DISTINCT format('%I of %s has a security label, which would be lost.', attname, member) FROM ids
         JOIN pg_seclabel ON classoid = 'pg_class'::regclass AND objoid = attrelid AND objsubid = attnum
@@ -159,6 +174,8 @@ CREATE FUNCTION snowflake_adopt.why_not_swapped(relation regclass, column_name n
     WITH narrow AS (
         SELECT n.relation, array_agg(n.column_name) AS columns FROM snowflake_adopt.narrow(ARRAY[relation], ARRAY[column_name]) n GROUP BY 1)
     SELECT * FROM snowflake_adopt.obstacles(ARRAY[relation], ARRAY[column_name], true, ARRAY[greatest_id])
+    UNION
+    SELECT * FROM snowflake_adopt.why_no_schema(relation)
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_column(n.relation, columns) why
     UNION

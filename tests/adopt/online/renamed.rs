@@ -156,3 +156,42 @@ fn a_function_that_gets_the_name_of_one_of_ours_meanwhile_is_not_called_by_a_sup
     let refused = error(&mut client, "SELECT hidden.snowflake_nextval()");
     assert_eq!(refused.message(), "the server's clock is too far behind the last ID issued");
 }
+
+/// PostgreSQL would let a superuser, or a member of the other owner's role, change that table, and run its code.
+#[test]
+fn a_table_in_a_schema_of_a_role_with_lesser_rights_is_not_adopted() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE mallory; CREATE ROLE member; GRANT mallory TO member; CREATE ROLE bob; CREATE SCHEMA den AUTHORIZATION mallory;
+             GRANT ALL ON SCHEMA den, public TO bob, member; CREATE TABLE den.sales (id serial PRIMARY KEY);
+             CREATE TABLE den.wide (id bigserial PRIMARY KEY); CREATE TABLE local (id serial PRIMARY KEY)",
+        )
+        .expect("tables");
+    for (owner, table, is_refused) in [
+        ("postgres", "den.sales", true),
+        ("postgres", "den.wide", true),
+        ("member", "den.sales", true),
+        ("bob", "den.sales", false),
+        ("mallory", "den.wide", false),
+        ("postgres", "public.local", false),
+    ] {
+        client.batch_execute(&format!("ALTER TABLE {table} OWNER TO {owner}")).expect("an owner");
+        let start = client.batch_execute(&format!("CALL snowflake_adopt.start('{table}')"));
+        let says = format!(
+            "{owner}, who owns {table}, has the rights of mallory, who owns its schema: give both to one role."
+        );
+        let refused =
+            start.err().and_then(|error| error.as_db_error().map(|error| error.detail().unwrap_or("").to_owned()));
+        assert_eq!(refused.as_deref(), is_refused.then_some(&*says), "{owner} {table}");
+        if !is_refused {
+            call(&mut client, &format!("undo('{table}')"));
+        }
+    }
+    // The owner of the database owns this schema.
+    client.batch_execute("ALTER DATABASE postgres OWNER TO mallory").expect("an owner");
+    let refused = error(&mut client, "CALL snowflake_adopt.start('local')");
+    assert!(refused.detail().is_some_and(|detail| detail.contains("has the rights of mallory")), "{refused:?}");
+    client.batch_execute("ALTER TABLE local OWNER TO mallory").expect("an owner");
+    call(&mut client, "start('local')");
+}
