@@ -118,10 +118,17 @@ COMMENT ON FUNCTION snowflake_adopt.constraints_to_do(regclass) IS
 
 CREATE FUNCTION snowflake_adopt.add_constraint(relation oid, name name, definition text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    called oid[] := snowflake_adopt.owners_called(ARRAY[relation]);
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     PERFORM snowflake_adopt.do_as((SELECT relowner FROM pg_class WHERE oid = relation),
         format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', relation::regclass, name, definition));
+    -- Or whoever writes a row would run code of another role.
+    -- mutant: code-of-others
+    IF NOT snowflake_adopt.owners_called(ARRAY[relation]) <@ called THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('constraint %I of %s would call a function of another role', name, relation::regclass);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.add_constraint(oid, name, text) IS

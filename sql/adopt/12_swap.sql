@@ -224,6 +224,7 @@ DECLARE
     -- The tables of others that foreign keys reference are locked when the foreign keys are dropped.
     tables oid[] := ARRAY(SELECT t::oid FROM snowflake_adopt.tables(swap.migration) t WHERE snowflake_adopt.may_change(t) ORDER BY random());
     table_oid oid;
+    called oid[];
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     -- Nobody alters the tables from here on. They are read and written until it is known what is to be done.
@@ -261,6 +262,7 @@ BEGIN
     FOREACH table_oid IN ARRAY tables LOOP
         PERFORM snowflake_adopt.lock_with_partitions(table_oid, true);
     END LOOP;
+    called := snowflake_adopt.owners_called(tables);
     -- Somebody may have called undo() or pause() while this waited.
     PERFORM FROM snowflake_adopt.migration n WHERE n.relation = swap.migration AND n.goal = 'adopted' AND NOT n.is_paused FOR UPDATE NOWAIT;
     IF NOT FOUND THEN
@@ -269,6 +271,19 @@ BEGIN
     FOR nth IN 1 .. cardinality(commands) LOOP
         PERFORM snowflake_adopt.do_as(as_roles[nth], commands[nth]);
     END LOOP;
+    -- mutant: code-of-others-by-swap
+    IF NOT snowflake_adopt.owners_called(tables) <@ called THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'a function of another role has got the name of one that a table calls';
+    END IF;
+    -- Whoever owns the schema of snowflake_pg can have renamed it.
+    -- mutant: default-of-others
+    IF NOT EXISTS (SELECT FROM pg_attrdef f JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+        JOIN pg_depend c ON c.classid = 'pg_attrdef'::regclass AND c.objid = f.oid AND c.refclassid = 'pg_proc'::regclass
+        JOIN pg_depend e ON e.classid = 'pg_proc'::regclass AND e.objid = c.refobjid AND e.deptype = 'e' AND e.refclassid = 'pg_extension'::regclass
+        JOIN pg_extension x ON x.oid = e.refobjid WHERE adrelid = migration AND attname = m.column_name AND extname = 'snowflake_pg')
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'another function has got the name of snowflake_nextval()';
+    END IF;
     -- There are IDs from elsewhere that are greater than new ones would be. Last, since an error takes nothing of this back.
     IF greatest >= snowflake_adopt.lowest_id(clock_timestamp()) THEN
         PERFORM snowflake_adopt.advance_if_allowed(greatest);

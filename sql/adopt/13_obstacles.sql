@@ -62,6 +62,9 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     SELECT format('%s uses a type of another role: drop it until the end.', indexrelid::regclass) FROM indexes
         WHERE snowflake_adopt.has_type_of_others(indexrelid)
     UNION ALL
+    SELECT format('%s could call %s of %s then: rename that, or drop this one until the end.', pg_describe_object(class, object, 0), function, role::regrole)
+        FROM snowflake_adopt.code_of(relation) CROSS JOIN LATERAL snowflake_adopt.overloads(class, object, owner)
+    UNION ALL
     SELECT * FROM snowflake_adopt.why_no_schema(relation)
     UNION ALL
     SELECT DISTINCT format('%I of %s has a security label, which would be lost.', attname, member) FROM ids
@@ -217,15 +220,16 @@ DECLARE
         FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped);
 BEGIN
     FOR expression IN
-        SELECT pg_describe_object('pg_constraint'::regclass, c.oid, 0) AS what, pg_get_expr(conbin, conrelid) AS text, relowner, relname
+        SELECT c.tableoid AS class, c.oid AS object, pg_describe_object('pg_constraint'::regclass, c.oid, 0) AS what, pg_get_expr(conbin, conrelid) AS text, relowner, relname
         FROM pg_constraint c JOIN pg_class t ON t.oid = conrelid WHERE conrelid = relation AND contype = 'c'
             AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey) AND attname = ANY (columns))
         UNION ALL
-        SELECT pg_describe_object('pg_class'::regclass, indexrelid, 0), pg_get_expr(indpred, indrelid), relowner, relname
+        SELECT 'pg_class'::regclass, indexrelid, pg_describe_object('pg_class'::regclass, indexrelid, 0), pg_get_expr(indpred, indrelid), relowner, relname
         FROM snowflake_adopt.members(relation) member JOIN pg_index ON indrelid = member::oid AND indpred IS NOT NULL JOIN pg_class t ON t.oid = indrelid
     LOOP
         -- why_no_column() tells of this one.
-        CONTINUE WHEN NOT snowflake_adopt.may_become(expression.relowner);
+        CONTINUE WHEN NOT snowflake_adopt.may_become(expression.relowner)
+            OR EXISTS (SELECT FROM snowflake_adopt.overloads(expression.class, expression.object, expression.relowner));
         BEGIN
             PERFORM snowflake_adopt.read_as_owner(expression.relowner,
                 format('SELECT 0::bigint FROM (SELECT %s) %I WHERE %s LIMIT 0', wide, expression.relname, expression.text));

@@ -5,6 +5,7 @@ mod disturbed;
 mod goals;
 mod lent;
 mod obstacles;
+mod overloads;
 mod renamed;
 mod rights;
 mod settings;

@@ -65,7 +65,7 @@ fn an_index_is_not_made_on_the_table_of_another_owner_that_gets_the_name_meanwhi
 }
 
 /// Holds up each GRANT of a worker as long as somebody has this lock.
-const EVENT: &str = "
+pub const EVENT: &str = "
     CREATE FUNCTION holds_up() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS $$
     BEGIN
         IF (SELECT backend_type = 'snowflake_adopt' FROM pg_stat_activity WHERE pid = pg_backend_pid()) THEN
@@ -75,7 +75,7 @@ const EVENT: &str = "
     CREATE EVENT TRIGGER holds_up ON ddl_command_start WHEN TAG IN ('GRANT') EXECUTE FUNCTION holds_up();
     SELECT pg_advisory_lock(1)";
 
-const HELD_UP: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory')";
+pub const HELD_UP: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'advisory')";
 
 /// The swap has its locks then, and goes through its commands.
 #[test]
@@ -155,6 +155,35 @@ fn a_function_that_gets_the_name_of_one_of_ours_meanwhile_is_not_called_by_a_sup
     // All new IDs are greater, so that this server waits.
     let refused = error(&mut client, "SELECT hidden.snowflake_nextval()");
     assert_eq!(refused.message(), "the server's clock is too far behind the last ID issued");
+}
+
+#[test]
+fn a_function_that_gets_the_name_of_snowflake_nextval_meanwhile_numbers_no_row() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE mallory; GRANT CREATE ON DATABASE postgres TO mallory; CREATE SCHEMA ids AUTHORIZATION mallory;
+             ALTER EXTENSION snowflake_pg SET SCHEMA ids; SET ROLE mallory; CREATE SCHEMA fake;
+             CREATE FUNCTION fake.snowflake_nextval() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'; RESET ROLE;
+             CREATE TABLE numbered (id serial PRIMARY KEY)",
+        )
+        .expect("a table");
+    for step in ["start", "run"] {
+        call(&mut client, &format!("{step}('numbered')"));
+    }
+    client.batch_execute(&EVENT.replace("'GRANT'", "'DROP TRIGGER'")).expect("an event trigger");
+    launch(&mut client, "numbered", "adopted", "100");
+    cluster.wait_until(HELD_UP);
+    client
+        .batch_execute(
+            "ALTER SCHEMA ids RENAME TO hidden; ALTER SCHEMA fake RENAME TO ids; SELECT pg_advisory_unlock(1)",
+        )
+        .expect("other names");
+    // Again, by the new name.
+    cluster.wait_until("SELECT count(*) = 0 FROM snowflake_adopt.migration");
+    let calls = "SELECT refobjid::regprocedure FROM pg_depend JOIN pg_attrdef f ON classid = 'pg_attrdef'::regclass AND objid = f.oid
+        WHERE adrelid = 'numbered'::regclass AND refclassid = 'pg_proc'::regclass";
+    assert_eq!(value(&mut client, calls), "hidden.snowflake_nextval()");
 }
 
 /// PostgreSQL would let a superuser, or a member of the other owner's role, change that table, and run its code.
