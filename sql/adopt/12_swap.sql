@@ -199,6 +199,14 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.advance_if_allowed(bigint) IS
     'not to be called: makes all new IDs greater than this one, if the caller may do so';
 
+-- GRANT and REVOKE wait for no lock of a table.
+CREATE FUNCTION snowflake_adopt.grants(migration oid) RETURNS text
+    LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(concat_ws(' ', attrelid, attnum, attacl), ',' ORDER BY attrelid, attnum)
+    FROM snowflake_adopt.beside b JOIN pg_attribute ON attrelid = b.relation AND attname = column_name WHERE b.migration = grants.migration
+$$;
+COMMENT ON FUNCTION snowflake_adopt.grants(oid) IS 'not to be called: the privileges on the columns that a swap replaces, as a text';
+
 CREATE FUNCTION snowflake_adopt.swap_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('SELECT snowflake_adopt.swap(%s)', relation::oid) FROM snowflake_adopt.migration WHERE relation = swap_to_do.migration
@@ -225,6 +233,7 @@ DECLARE
     tables oid[] := ARRAY(SELECT t::oid FROM snowflake_adopt.tables(swap.migration) t WHERE snowflake_adopt.may_change(t) ORDER BY random());
     table_oid oid;
     called oid[];
+    grants text;
 BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     -- Nobody alters the tables from here on. They are read and written until it is known what is to be done.
@@ -244,6 +253,7 @@ BEGIN
     IF lost IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = lost;
     END IF;
+    grants := snowflake_adopt.grants(migration);
     SELECT array_agg(c.owner ORDER BY nth), array_agg(c.command ORDER BY nth) INTO as_roles, commands
         FROM snowflake_adopt.swap_commands(migration::regclass) WITH ORDINALITY c(owner, command, nth);
     owner := snowflake_adopt.owner_of_dependents(m.relation, m.column_name);
@@ -263,6 +273,11 @@ BEGIN
         PERFORM snowflake_adopt.lock_with_partitions(table_oid, true);
     END LOOP;
     called := snowflake_adopt.owners_called(tables);
+    -- Else what was revoked while this waited would be granted again.
+    -- mutant: swap-grants-again
+    IF grants IS DISTINCT FROM snowflake_adopt.grants(migration) THEN
+        RETURN;
+    END IF;
     -- Somebody may have called undo() or pause() while this waited.
     PERFORM FROM snowflake_adopt.migration n WHERE n.relation = swap.migration AND n.goal = 'adopted' AND NOT n.is_paused FOR UPDATE NOWAIT;
     IF NOT FOUND THEN

@@ -1,5 +1,5 @@
-//! Names of tables change while a migration waits: an owner who may create schemas can put another table in the place of
-//! one.
+//! Names and privileges change while a migration waits: an owner who may create schemas can put another table in the place
+//! of one.
 
 use super::{call, launch, server};
 use testbed::postgres::Client;
@@ -223,4 +223,28 @@ fn a_table_in_a_schema_of_a_role_with_lesser_rights_is_not_adopted() {
     assert!(refused.detail().is_some_and(|detail| detail.contains("has the rights of mallory")), "{refused:?}");
     client.batch_execute("ALTER TABLE local OWNER TO mallory").expect("an owner");
     call(&mut client, "start('local')");
+}
+
+/// GRANT and REVOKE wait for no lock of a table.
+#[test]
+fn a_privilege_that_is_revoked_while_a_swap_waits_stays_revoked() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE TABLE secrets (id serial PRIMARY KEY); CREATE VIEW shown AS SELECT id FROM secrets; GRANT SELECT (id) ON secrets TO reader",
+        )
+        .expect("a table");
+    for step in ["start", "run"] {
+        call(&mut client, &format!("{step}('secrets')"));
+    }
+    // The swap locks the view, and then the table.
+    client.batch_execute(&EVENT.replace("'GRANT'", "'ALTER VIEW'")).expect("an event trigger");
+    launch(&mut client, "secrets", "adopted", "100");
+    cluster.wait_until(HELD_UP);
+    client
+        .batch_execute("REVOKE SELECT (id) ON secrets FROM reader; SELECT pg_advisory_unlock(1)")
+        .expect("no privilege");
+    cluster.wait_until("SELECT count(*) = 0 FROM snowflake_adopt.migration");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM secrets"), "bigint");
+    assert_eq!(value(&mut client, "SELECT has_column_privilege('reader', 'secrets', 'id', 'SELECT')"), "f");
 }
