@@ -115,9 +115,9 @@ impl Pair {
     }
 }
 
-/// What a caller may be told after somebody else has disturbed it.
+/// What a caller may be told after somebody else has disturbed it, or if a slow step keeps a row for ten seconds.
 fn is_expected(error: &Error) -> bool {
-    let expected = ["is paused", "was undone", "is not being adopted"];
+    let expected = ["is paused", "was undone", "is not being adopted", "due to lock timeout"];
     error.as_db_error().is_some_and(|error| expected.iter().any(|text| error.message().ends_with(text)))
 }
 
