@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod clock;
 pub mod command;
 pub mod exit_hook;
+pub mod expression;
 pub mod extension_catalog;
 pub mod failure;
 pub mod foreign_server;

@@ -46,12 +46,6 @@ CREATE FUNCTION snowflake_adopt.advance(past bigint, force boolean) RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_advance_wrapper';
 COMMENT ON FUNCTION snowflake_adopt.advance(bigint, boolean) IS 'not to be called: makes all new IDs greater than this one, as snowflake_advance()';
 
-CREATE FUNCTION snowflake_adopt.issues_ids(expression text) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
-    SELECT coalesce(expression ~ '\msnowflake_(nextval|nextval_tagged|id)\(', false)
-$$;
-COMMENT ON FUNCTION snowflake_adopt.issues_ids(text) IS 'not to be called: whether this default of a column issues Snowflake IDs';
-
 CREATE FUNCTION snowflake_adopt.run_as(role regrole, command text) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_as_wrapper';
 COMMENT ON FUNCTION snowflake_adopt.run_as(regrole, text) IS

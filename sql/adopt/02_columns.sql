@@ -23,6 +23,18 @@ CREATE FUNCTION snowflake_adopt.default_of(relation regclass, column_name name) 
 $$;
 COMMENT ON FUNCTION snowflake_adopt.default_of(regclass, name) IS 'not to be called: the default of a column, also how it is generated';
 
+CREATE FUNCTION snowflake_adopt.calls_for_ids(expression pg_node_tree) RETURNS boolean
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_issues_ids_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.calls_for_ids(pg_node_tree) IS
+    'not to be called: whether an expression calls a function of snowflake_pg that issues IDs';
+
+CREATE FUNCTION snowflake_adopt.issues_ids(relation regclass, column_name name) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+        WHERE adrelid = relation AND attname = column_name AND snowflake_adopt.calls_for_ids(adbin))
+$$;
+COMMENT ON FUNCTION snowflake_adopt.issues_ids(regclass, name) IS 'not to be called: whether the default of a column issues Snowflake IDs';
+
 -- Those that are not inherited, of tables that are not partitions.
 CREATE FUNCTION snowflake_adopt.columns_of(schema regnamespace, OUT relation regclass, OUT column_name name, OUT is_key boolean)
     RETURNS SETOF record

@@ -117,10 +117,12 @@ CREATE FUNCTION snowflake_adopt.sets_default(relation regclass, column_name name
                 FROM pg_constraint WHERE conrelid = relation AND contype = 'c' AND attnum = ANY (conkey)) || '.',
             CASE WHEN EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = relation AND attnum = ANY (partattrs))
                 THEN ' There must be partitions for them.' END)
-    FROM pg_attribute WHERE attrelid = relation AND attname = column_name
+    -- Whoever has a default that issues IDs, such as those of a shard, keeps it.
+    -- mutant: plan-keeps-default
+    FROM pg_attribute WHERE attrelid = relation AND attname = column_name AND NOT snowflake_adopt.issues_ids(relation, column_name)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.sets_default(regclass, name) IS
-    'not to be called: the commands that give a column the default snowflake_nextval(), and keep what numbered it';
+    'not to be called: the commands that give a column the default snowflake_nextval() unless its default issues IDs, and keep what numbered it';
 
 CREATE FUNCTION snowflake_adopt.widens(
     relations regclass[], columns name[], at_once boolean,
@@ -215,7 +217,7 @@ BEGIN
             MESSAGE = format('%s is not a table, or is a partition', relation), HINT = 'Name the table itself.';
     END IF;
     id := snowflake_adopt.attribute(relation, column_name);
-    IF NOT snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name))
+    IF NOT snowflake_adopt.issues_ids(relation, column_name)
        AND id.atttypid NOT IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype)
        AND id.atttypid IS DISTINCT FROM to_regtype(snowflake_adopt.ids() || '.snowflake')::oid THEN
         RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
@@ -238,7 +240,7 @@ DECLARE
     old_default text := snowflake_adopt.default_of(relation, column_name);
 BEGIN
     PERFORM snowflake_adopt.must_be_adoptable(relation, column_name);
-    IF snowflake_adopt.issues_ids(old_default) THEN
+    IF snowflake_adopt.issues_ids(relation, column_name) THEN
         RETURN QUERY VALUES (1, NULL, format('There is nothing to do: the default is %s.', old_default));
         RETURN;
     END IF;

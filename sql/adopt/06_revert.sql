@@ -90,7 +90,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_adopt.attribute(relation, column_name);
     kept := pg_get_serial_sequence(relation::text, column_name);
-    IF NOT snowflake_adopt.issues_ids(old_default) THEN
+    IF NOT snowflake_adopt.issues_ids(relation, column_name) THEN
         RETURN QUERY VALUES (1, NULL, format('There is nothing to do: the default is %s.', coalesce(old_default, 'not set')));
         RETURN;
     END IF;
@@ -129,7 +129,7 @@ BEGIN
     RETURN QUERY
     WITH adopted AS (
         SELECT * FROM snowflake_adopt.columns_of(schema) JOIN pg_attribute ON attrelid = relation AND attname = column_name AND attgenerated = ''
-        WHERE snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name)))
+        WHERE snowflake_adopt.issues_ids(relation, column_name))
     SELECT row_number() OVER (ORDER BY place, planned.relation::text, planned.column_name, nth)::integer, planned.command, planned.note FROM (
         SELECT 1, relation, column_name, 0, NULL::text,
             format('%I of %s has Snowflake IDs, and is not in the primary key: it is not changed.', column_name, relation)

@@ -18,7 +18,7 @@ BEGIN
             HINT = 'Finish that migration first.';
     ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration_for_caller.relation) THEN
         RETURN;
-    ELSIF snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name)) THEN
+    ELSIF snowflake_adopt.issues_ids(relation, column_name) THEN
         RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
         RETURN;
     END IF;
@@ -53,7 +53,7 @@ COMMENT ON FUNCTION snowflake_adopt.begin_migration(regclass, name, boolean) IS
 CREATE FUNCTION snowflake_adopt.key_with_ids(relation regclass) RETURNS name
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT attname FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey)
-    WHERE conrelid = relation AND contype = 'p' AND snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, attname)) LIMIT 1
+    WHERE conrelid = relation AND contype = 'p' AND snowflake_adopt.issues_ids(relation, attname) LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_adopt.key_with_ids(regclass) IS
     'not to be called: the column of the primary key of a table whose default issues Snowflake IDs; NULL if there is none';
@@ -100,7 +100,7 @@ CREATE FUNCTION snowflake_adopt.has_reached_for_caller(relation regclass, goal t
 DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m
         WHERE m.relation = has_reached_for_caller.relation AND snowflake_adopt.may_become(m.role));
-    has_ids boolean := snowflake_adopt.issues_ids(snowflake_adopt.default_of(relation, column_name));
+    has_ids boolean := snowflake_adopt.issues_ids(relation, column_name);
     is_to_do boolean := false;
     now_in text;
 BEGIN

@@ -59,7 +59,8 @@ COMMENT ON FUNCTION snowflake_nextval_for(regclass) IS
     'next ID that falls into a hash partition, or into a shard on this node of a table that Citus distributes by ID';
 
 CREATE FUNCTION snowflake_nextval_for(relation regclass, near bigint) RETURNS bigint
-    LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_near_wrapper';
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
+    AS 'MODULE_PATHNAME', 'snowflake_nextval_near_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass, bigint) IS
     'next ID that falls where the row with another ID of the table is, in the same hash partition, or the same shard of Citus';
 

@@ -1,5 +1,6 @@
-//! Expressions about columns that others take the place of.
+//! Expressions about columns that others take the place of, and defaults that issue IDs.
 
+use crate::postgres::expression::issues_ids;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 
@@ -39,4 +40,12 @@ fn snowflake_adopt_expression(
         // In the encoding of the database, which need not be UTF-8.
         Some(CStr::from_ptr(text).to_bytes().to_vec())
     }
+}
+
+/// Whether the default of a column, a `pg_node_tree`, issues Snowflake IDs. Evaluates nothing.
+#[pg_extern(sql = false)]
+fn snowflake_adopt_issues_ids(expression: &[u8]) -> bool {
+    let expression = CString::new(expression).expect("a text of PostgreSQL's");
+    // SAFETY: the text is of a catalog.
+    issues_ids(unsafe { pg_sys::stringToNode(expression.as_ptr()) }.cast())
 }

@@ -23,7 +23,7 @@ use crate::postgres::catalog::{find_relation, may_call};
 use crate::postgres::command::run;
 use column::Column;
 use defaults::Defaults;
-use family::{columns_with_default, narrower};
+use family::{columns_with_ids, narrower};
 pub use followup::{Followup, explain, finish};
 use message::{Message, readable};
 use pgrx::pg_sys::{self, Oid, PlannedStmt};
@@ -66,7 +66,7 @@ pub unsafe extern "C-unwind" fn begin(planned: *mut PlannedStmt, followup: &mut 
         numbered().filter(|column| is_to_change(&statement, column, &mut messages)).map(|column| column.nth).collect();
     let mut to_widen = ColumnsToWiden::default();
     if !is_restoring() {
-        to_widen = ColumnsToWiden::find(&statement, &chosen, id_function.oid);
+        to_widen = ColumnsToWiden::find(&statement, &chosen);
         if let Some(altered) = statement.table().filter(|_| !to_widen.existing.is_empty()) {
             let widened = widen(altered, &to_widen.existing);
             messages.extend(to_widen.existing.iter().map(|column| match &widened {
@@ -116,7 +116,7 @@ pub unsafe extern "C-unwind" fn begin(planned: *mut PlannedStmt, followup: &mut 
 fn join(statement: &Statement, id_function: &IdFunction, followup: &mut Followup, messages: &mut Vec<Message>) {
     let Some((named, parent)) = statement.joined else { return };
     let [child, parent] = [named, parent].map(find_relation);
-    let columns = narrower(child, columns_with_default(parent, id_function.oid));
+    let columns = narrower(child, columns_with_ids(parent));
     if !columns.is_empty() {
         match widen(child, &columns) {
             Ok(()) => messages.extend(columns.iter().map(|column| becomes(&display(named, column), family::WHY))),

@@ -1,8 +1,9 @@
 //! PostgreSQL's nodes: lists and types, walks through queries and expressions, and what it asks of support functions.
 
+pub use crate::postgres::expression::{expression_tree_walker, query_tree_walker};
 use pgrx::Internal;
-use pgrx::pg_sys::{self, FuncExpr, List, Node, NodeTag, PlannerInfo, Query, SupportRequestSimplify};
-use std::ffi::{CStr, c_int, c_void};
+use pgrx::pg_sys::{self, FuncExpr, List, Node, NodeTag, PlannerInfo, SupportRequestSimplify};
+use std::ffi::CStr;
 
 /// The nodes of a list, which must not become shorter meanwhile.
 ///
@@ -45,23 +46,6 @@ pub unsafe fn strings<'tree>(list: *mut List) -> impl Iterator<Item = &'tree CSt
 pub unsafe fn cast<T>(node: *mut Node, tag: NodeTag) -> Option<*mut T> {
     // SAFETY: as the caller's.
     (!node.is_null() && unsafe { (*node).type_ } == tag).then(|| node.cast())
-}
-
-/// Called for each part of a node; ends the walk by `true`.
-///
-/// Without `#[pg_guard]`: an ERROR, as of a stack that is too deep, jumps over its frames, which is sound as long as they
-/// have nothing to drop.
-pub type Walker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
-
-// Not pgrx's bindings, which catch errors at every node. From PostgreSQL 16 on, the names are macros.
-unsafe extern "C-unwind" {
-    /// Visits each part of a query.
-    #[cfg_attr(not(feature = "pg15"), link_name = "query_tree_walker_impl")]
-    pub fn query_tree_walker(query: *mut Query, walker: Walker, context: *mut c_void, flags: c_int) -> bool;
-
-    /// Visits each part of an expression.
-    #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
-    pub fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
 }
 
 /// The call that a support function is to simplify, and what the planner knows of its query, if it plans one; `None`

@@ -70,6 +70,23 @@ pub fn sibling_function(function: Oid, name: &CStr, arguments: &[Oid]) -> Oid {
     }
 }
 
+/// Whether a function belongs to this extension. Other functions can have the same name.
+pub fn is_ours(function: Oid) -> bool {
+    // SAFETY: these look for a C string, and for any OID, in the catalog.
+    let (extension, owner) = unsafe {
+        let extension = pg_sys::get_extension_oid(c"snowflake_pg".as_ptr(), true);
+        (extension, pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function))
+    };
+    extension != Oid::INVALID && owner == extension
+}
+
+/// The name of a function; `None` if there is none.
+pub fn function_name(function: Oid) -> Option<CString> {
+    // SAFETY: takes any OID, and gives a C string, or null.
+    let name = unsafe { pg_sys::get_func_name(function) };
+    (!name.is_null()).then(|| c_string(name))
+}
+
 /// Whether the current user may call a function.
 pub fn may_call(function: Oid) -> bool {
     let may: Option<bool> =

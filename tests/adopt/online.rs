@@ -272,6 +272,21 @@ fn a_key_that_is_wide_and_has_no_narrow_references_gets_its_default_at_once() {
 
 /// Migrations of frameworks call them again, on servers where somebody has called them before.
 #[test]
+fn a_default_that_somebody_sets_meanwhile_is_kept_if_it_issues_ids() {
+    let (_cluster, mut client) = server();
+    for step in ["start", "run"] {
+        call(&mut client, &format!("{step}('orders')"));
+    }
+    client
+        .batch_execute("ALTER TABLE orders ALTER id SET DEFAULT snowflake_nextval_for_shard(4, 1)")
+        .expect("a default");
+    call(&mut client, "finish('orders')");
+    let default = "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'orders'::regclass AND adnum = (
+        SELECT attnum FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attname = 'id')";
+    assert_eq!(value(&mut client, default), "snowflake_nextval_for_shard(4, 1)");
+}
+
+#[test]
 fn calls_that_are_repeated_after_the_end_find_nothing_to_do() {
     let (_cluster, mut client) = server();
     client.batch_execute("CREATE TABLE wide (id bigserial PRIMARY KEY)").expect("a table");

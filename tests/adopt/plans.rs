@@ -394,3 +394,37 @@ fn ids_from_elsewhere_that_are_greater_are_skipped() {
     let refused = testbed::error(&mut client, "INSERT INTO orders DEFAULT VALUES");
     assert_eq!(refused.message(), "the server's clock is too far behind the last ID issued");
 }
+
+#[test]
+fn a_default_that_issues_ids_of_a_place_is_neither_replaced_nor_taken_for_that_of_others() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id bigint PRIMARY KEY, n integer) PARTITION BY HASH (id);
+             CREATE TABLE orders_0 PARTITION OF orders FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+             CREATE FUNCTION snowflake_nextval() RETURNS bigint LANGUAGE sql RETURN 5",
+        )
+        .expect("a table");
+    for call in [
+        "ids.snowflake_nextval()",
+        "ids.snowflake_id()",
+        "ids.snowflake_nextval_tagged(3)",
+        "ids.snowflake_nextval_for('orders_0'::regclass)",
+        "ids.snowflake_nextval_for('orders_0'::regclass, (1)::bigint)",
+        "ids.snowflake_nextval_for_shard(2, 0)",
+        "abs(ids.snowflake_nextval_for_shard(2, 0))",
+    ] {
+        client.batch_execute(&format!("ALTER TABLE orders ALTER id SET DEFAULT {call}")).expect("a default");
+        let shown = value(&mut client, "SELECT snowflake_adopt.default_of('orders', 'id')");
+        let planned = plan(&mut client, "plan", "'orders'");
+        let nothing = format!("There is nothing to do: the default is {shown}.");
+        assert_eq!((planned.commands.len(), planned.notes), (0, vec![nothing]), "{call}");
+        assert!(!plan(&mut client, "revert_plan", "'orders'").commands.is_empty(), "{call}");
+    }
+    client
+        .batch_execute("ALTER TABLE orders ALTER id SET DEFAULT public.snowflake_nextval()")
+        .expect("another default");
+    run(&mut client, "plan", "'orders'");
+    let now = value(&mut client, "SELECT snowflake_adopt.default_of('orders', 'id')");
+    assert_eq!(now, "ids.snowflake_nextval()");
+}

@@ -1,6 +1,6 @@
 //! The functions of this extension that the planner hook knows.
 
-use crate::postgres::catalog::everybody_may_call;
+use crate::postgres::catalog::{everybody_may_call, function_name, is_ours};
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::Oid;
 use pgrx::prelude::*;
@@ -52,16 +52,6 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: c_int, _ha
     CHANGES.set(CHANGES.get() + 1);
 }
 
-/// Whether a function belongs to this extension. Other functions can have the same name.
-pub fn is_ours(function: Oid) -> bool {
-    // SAFETY: these look for a C string, and for any OID, in the catalog.
-    let (extension, owner) = unsafe {
-        let extension = pg_sys::get_extension_oid(c"snowflake_pg".as_ptr(), true);
-        (extension, pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function))
-    };
-    extension != Oid::INVALID && owner == extension
-}
-
 /// The function of this extension with this name and so many arguments, of which there is one, if PUBLIC may execute it: a
 /// plan is kept when its session changes its role.
 pub fn ours(name: &CStr, arguments: i16) -> Option<Oid> {
@@ -100,11 +90,7 @@ thread_local! {
 pub fn which(function: Oid) -> Function {
     FUNCTIONS.with(|functions| {
         functions.get(function, |function| {
-            // SAFETY: takes any OID, and gives a C string, or null if there is no such function.
-            let name = unsafe {
-                let name = pg_sys::get_func_name(function);
-                if name.is_null() { return Function::Other } else { CStr::from_ptr(name) }
-            };
+            let Some(name) = function_name(function) else { return Function::Other };
             let which = match name.to_bytes() {
                 b"snowflake_timestamp" => Function::Timestamp,
                 b"snowflake_decode" => Function::Decode,

@@ -11,10 +11,10 @@
 //! session can change the layout, and nothing is replaced. The bodies of SQL functions that the planner inlines later
 //! are not changed either.
 
-use super::functions::{Known, is_ours};
+use super::functions::Known;
 use super::id::text;
 use crate::config::gucs;
-use crate::postgres::catalog::{everybody_may_call, sibling_function};
+use crate::postgres::catalog::{everybody_may_call, is_ours, sibling_function};
 use pgrx::PgList;
 use pgrx::pg_sys::{FuncExpr, Node, Oid, TEXTOID};
 use pgrx::prelude::*;

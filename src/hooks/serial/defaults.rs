@@ -1,5 +1,6 @@
 //! Defaults that no statement can declare: of identities that LIKE has copied, and of an attached partition.
 
+use super::family::columns_with_ids;
 use super::message::{Message, readable};
 use super::statement::display_named;
 use crate::postgres::catalog::{column_number, find_relation};
@@ -59,8 +60,16 @@ impl Defaults {
     fn columns(&self, table: Oid) -> CString {
         let id = self.id;
         let declared: Vec<_> = self.declared.iter().map(|column| column_number(table, column).to_string()).collect();
-        let sources: Vec<_> = self.sources.iter().map(Oid::to_string).collect();
-        let (declared, sources) = (declared.join(","), sources.join(","));
+        let declared = declared.join(",");
+        // An original that was made with an identity, and has a default instead. None has number 0.
+        let with_ids = |&source: &Oid| {
+            columns_with_ids(source).into_iter().map(move |name| (source, column_number(source, &name)))
+        };
+        let originals = self.sources.iter().flat_map(with_ids).chain([(Oid::INVALID, 0)]);
+        let originals: Vec<_> = originals
+            .map(|(source, number)| format!("('{source}'::pg_catalog.oid, '{number}'::pg_catalog.int2)"))
+            .collect();
+        let originals = originals.join(", ");
         let bigint = pg_sys::INT8OID;
         // The copy is to be as the original is, and a change of the type could call code of the original's owner.
         let query = format!(
@@ -86,12 +95,8 @@ impl Defaults {
                     AND a.attnum > 0::pg_catalog.int2 AND a.atttypid = '{bigint}'::pg_catalog.oid
                     AND a.attidentity = ''::pg_catalog.\"char\" AND NOT a.atthasdef
                     AND (c.oid <> '{table}'::pg_catalog.oid OR a.attnum <> ALL ('{{{declared}}}'::pg_catalog.int2[]))
-                    -- An original that was made with an identity, and has a default instead.
                     AND EXISTS (SELECT FROM pg_catalog.pg_attribute s
-                        JOIN pg_catalog.pg_attrdef ON adrelid = s.attrelid AND adnum = s.attnum
-                        WHERE s.attrelid = ANY ('{{{sources}}}'::pg_catalog.oid[]) AND s.attname = a.attname
-                            AND pg_catalog.pg_get_expr(adbin, adrelid)
-                                = pg_catalog.format('%s', '{id}'::pg_catalog.oid::pg_catalog.regprocedure)))
+                        WHERE s.attname = a.attname AND (s.attrelid, s.attnum) IN ({originals})))
             SELECT relname, attname, pg_catalog.format('ALTER TABLE ONLY %s %sALTER COLUMN %I SET DEFAULT %s',
                     rel::pg_catalog.regclass, drops, attname, '{id}'::pg_catalog.oid::pg_catalog.regprocedure),
                 drops, reason

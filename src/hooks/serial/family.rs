@@ -1,8 +1,9 @@
 //! Parents whose columns have Snowflake IDs: a child or a partition must have columns of the same type.
 
 use crate::postgres::catalog::{column_type, identifier, is_narrow, name_of_table};
+use crate::postgres::expression::issues_ids;
 use pgrx::PgRelation;
-use pgrx::pg_sys::{self, FuncExpr, NodeTag, Oid};
+use pgrx::pg_sys::{self, Oid};
 use std::ffi::{CStr, CString};
 
 /// Why a column becomes wider.
@@ -20,24 +21,17 @@ pub fn open(table: Oid) -> Option<PgRelation> {
     }
 }
 
-/// The columns of a table whose default is this function, without arguments, and which are of type bigint.
-pub fn columns_with_default(table: Oid, function: Oid) -> Vec<CString> {
+/// The columns of a table whose default issues IDs, and which are of type bigint.
+pub fn columns_with_ids(table: Oid) -> Vec<CString> {
     let Some(table) = open(table) else { return Vec::new() };
     let columns = table.tuple_desc();
-    let is_default = |number: i16| {
-        // SAFETY: a relation that is open, and one of its columns. Gives an expression, or null.
-        unsafe {
-            let default = pg_sys::build_column_default(table.as_ptr(), number.into());
-            !default.is_null()
-                && (*default).type_ == NodeTag::T_FuncExpr
-                && (*default.cast::<FuncExpr>()).funcid == function
-        }
-    };
-    let with_default = columns
+    // SAFETY: a relation that is open, and one of its columns. Gives an expression, or null.
+    let default = |number: i16| unsafe { pg_sys::build_column_default(table.as_ptr(), number.into()) };
+    let with_ids = columns
         .iter()
-        .filter(|column| column.atthasdef && column.atttypid == pg_sys::INT8OID && is_default(column.attnum));
+        .filter(|column| column.atthasdef && column.atttypid == pg_sys::INT8OID && issues_ids(default(column.attnum)));
     // SAFETY: the name in a catalog is a C string.
-    with_default.map(|column| unsafe { CStr::from_ptr(column.attname.data.as_ptr()) }.to_owned()).collect()
+    with_ids.map(|column| unsafe { CStr::from_ptr(column.attname.data.as_ptr()) }.to_owned()).collect()
 }
 
 /// The columns of the parent that are narrower in the child.

@@ -5,7 +5,7 @@
 //! references against readers.
 
 use super::column::Column;
-use super::family::{self, columns_with_default, open};
+use super::family::{self, columns_with_ids, open};
 use super::statement::{FOREIGN_KEY, Statement};
 use crate::hooks::tree::strings;
 use crate::postgres::catalog::{c_string, column_type, find_relation, is_narrow, is_table};
@@ -29,11 +29,10 @@ pub struct ColumnsToWiden {
 }
 
 impl ColumnsToWiden {
-    /// Finds the columns of a statement. The columns in `wide` become bigint anyway, and the function `id` is the
-    /// default of columns with Snowflake IDs.
-    pub fn find(statement: &Statement, wide: &[usize], id: Oid) -> Self {
+    /// Finds the columns of a statement. The columns in `wide` become bigint anyway.
+    pub fn find(statement: &Statement, wide: &[usize]) -> Self {
         let mut columns = Self::default();
-        for name in statement.parents.iter().flat_map(|&parent| columns_with_default(find_relation(parent), id)) {
+        for name in statement.parents.iter().flat_map(|&parent| columns_with_ids(find_relation(parent))) {
             columns.add(statement, wide, &name, family::WHY);
         }
         // A key can reference a column of the same table that becomes wider by another key.

@@ -139,3 +139,53 @@ fn postgresql_refuses_as_ever_where_the_parent_has_no_snowflake_ids() {
         assert_eq!(error.hint(), None, "{statement}");
     }
 }
+
+/// Calls of each function that issues an ID, without the schema.
+const ISSUING: [&str; 6] = [
+    "snowflake_nextval()",
+    "snowflake_id()",
+    "snowflake_nextval_tagged(0)",
+    "snowflake_nextval_for('part_0'::regclass)",
+    "snowflake_nextval_for('part_0'::regclass, 1)",
+    "snowflake_nextval_for_shard(4, 1)",
+];
+
+/// README's tables have `snowflake_nextval()`, and those of shards other functions.
+#[test]
+fn relatives_of_a_table_have_room_for_ids_whichever_function_of_the_extension_issues_them() {
+    let (_database, mut session) = database();
+    let functions = "SELECT count(*) FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND deptype = 'e'
+        WHERE pronamespace = 'ids'::regnamespace AND prorettype = 'bigint'::regtype AND provolatile = 'v'
+            AND (proname = 'snowflake_id' OR proname ~ '^snowflake_nextval') AND NOT proretset";
+    assert_eq!(session.value(functions), ISSUING.len().to_string(), "a call of each");
+    session.run(
+        "CREATE TABLE of_parts (id bigint) PARTITION BY HASH (id);
+         CREATE TABLE part_0 PARTITION OF of_parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+         CREATE FUNCTION snowflake_nextval() RETURNS bigint LANGUAGE sql RETURN 5",
+    );
+    let calls = ISSUING.map(|call| format!("ids.{call}"));
+    for call in calls.into_iter().chain(["greatest(5, abs(ids.snowflake_id()))".to_owned()]) {
+        session.run(&format!(
+            "CREATE TABLE parent (id bigint NOT NULL DEFAULT {call}, region text) PARTITION BY LIST (region);
+             CREATE TABLE narrow (id integer NOT NULL, region text); CREATE TABLE part (id bigint NOT NULL, region text);
+             CREATE TABLE source (id bigint NOT NULL DEFAULT {call}); CREATE TABLE heir (id integer NOT NULL, n integer)"
+        ));
+        let attach = |part, of| format!("ALTER TABLE parent ATTACH PARTITION {part} FOR VALUES IN ('{of}')");
+        let told = session.run(&attach("narrow", "eu"));
+        assert_eq!(
+            told,
+            [format!("NOTICE: column \"id\" of table \"narrow\" {BECOMES}"), gets_ids("narrow")],
+            "{call}"
+        );
+        assert_eq!(session.run(&attach("part", "us")), [gets_ids("part")], "{call}");
+        let told = session.run("ALTER TABLE heir INHERIT source");
+        assert_eq!(told, [format!("NOTICE: column \"id\" of table \"heir\" {BECOMES}")], "{call}");
+        let told = session.run("CREATE TABLE copy (LIKE source INCLUDING IDENTITY)");
+        assert_eq!((told, session.columns("copy")), (vec![gets_ids("copy")], CHANGED.to_owned()), "{call}");
+        session.run("DROP TABLE parent, source, heir, copy");
+    }
+    // It is not of the extension.
+    session.run("CREATE TABLE source (id bigint NOT NULL DEFAULT public.snowflake_nextval())");
+    assert_eq!(session.run("CREATE TABLE copy (LIKE source INCLUDING IDENTITY)"), [""; 0]);
+    assert_eq!(session.columns("copy"), "id bigint NOT NULL");
+}
