@@ -1,6 +1,6 @@
 -- Adopting online: which migrations there are, and what is next in each
 --
--- The catalogs say what is done: `..._to_do` returns the commands that are missing. So a migration continues after any
+-- The catalogs say what is done: to_do() returns a command that is missing. So a migration continues after any
 -- error, crash or failover, and notices what others change meanwhile.
 
 CREATE TABLE snowflake_adopt.migration (
@@ -13,6 +13,7 @@ CREATE TABLE snowflake_adopt.migration (
     share integer NOT NULL DEFAULT 50 CHECK (share BETWEEN 1 AND 100),
     max_lag interval NOT NULL DEFAULT '10 s',
     phase text NOT NULL DEFAULT 'columns',
+    done text[] NOT NULL DEFAULT '{}',
     waits_for text,
     is_at_work boolean NOT NULL DEFAULT false,
     ends integer NOT NULL DEFAULT 0,
@@ -119,6 +120,24 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.phases(text) IS
     'not to be called: the phases that lead to a goal of a migration, in their order';
 
+-- The first of the commands that are missing, and the role as which to run it at the top level if no function can run it.
+CREATE FUNCTION snowflake_adopt.to_do(phase text, migration regclass, OUT command text, OUT role oid)
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    CASE phase
+        WHEN 'columns' THEN SELECT c INTO command FROM snowflake_adopt.columns_to_do(migration) c LIMIT 1;
+        WHEN 'rows' THEN SELECT c INTO command FROM snowflake_adopt.rows_to_do(migration) c LIMIT 1;
+        WHEN 'indexes' THEN SELECT i.command, i.owner INTO command, role FROM snowflake_adopt.indexes_to_do(migration) i LIMIT 1;
+        WHEN 'statistics' THEN SELECT c INTO command FROM snowflake_adopt.statistics_to_do(migration) c LIMIT 1;
+        WHEN 'constraints' THEN SELECT c INTO command FROM snowflake_adopt.constraints_to_do(migration) c LIMIT 1;
+        WHEN 'swap' THEN SELECT c INTO command FROM snowflake_adopt.swap_to_do(migration) c LIMIT 1;
+        WHEN 'undo' THEN SELECT c INTO command FROM snowflake_adopt.undo_to_do(migration) c LIMIT 1;
+    END CASE;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.to_do(text, regclass) IS
+    'not to be called: a command of a phase of a migration which is missing; NULL if there is none';
+
 CREATE FUNCTION snowflake_adopt.rest_from_work(migration oid) RETURNS void
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_adopt.migration m SET is_at_work = false, ends = 0, waits_for = NULL, error = CASE WHEN is_paused THEN error END
@@ -131,11 +150,15 @@ COMMENT ON FUNCTION snowflake_adopt.rest_from_work(oid) IS 'not to be called: no
 CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT role oid, OUT wait_ms bigint) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
-    m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m WHERE m.relation = next.migration AND NOT m.is_paused);
+    m snowflake_adopt.migration;
     now_in text;
+    past text[] := '{}';
     waits text;
     is_held boolean := false;
 BEGIN
+    -- What is found out holds for whoever sets a goal from here on.
+    -- mutant: goal-meanwhile
+    SELECT * INTO m FROM snowflake_adopt.migration n WHERE n.relation = next.migration AND NOT n.is_paused FOR NO KEY UPDATE;
     IF m.relation IS NULL THEN
         PERFORM snowflake_adopt.rest_from_work(next.migration);
         RETURN;
@@ -146,16 +169,14 @@ BEGIN
     DELETE FROM snowflake_adopt.beside b WHERE b.migration = next.migration AND NOT EXISTS (SELECT FROM pg_class WHERE oid = b.relation);
     wait_ms := 0;
     FOREACH now_in IN ARRAY snowflake_adopt.phases(m.goal) LOOP
-        IF now_in = 'indexes' THEN
-            SELECT i.command, i.owner INTO command, role FROM snowflake_adopt.indexes_to_do(m.relation) i LIMIT 1;
-        ELSE
-            EXECUTE format('SELECT c FROM snowflake_adopt.%I($1) c LIMIT 1', now_in || '_to_do') INTO command USING m.relation;
-        END IF;
-        CONTINUE WHEN command IS NULL;
-        IF now_in = 'rows' THEN
+        SELECT t.command, t.role INTO command, role FROM snowflake_adopt.to_do(now_in, m.relation) t;
+        IF command IS NULL THEN
+            past := past || now_in;
+            CONTINUE;
+        ELSIF now_in = 'rows' THEN
             SELECT t.waits_for, t.is_held, t.wait_ms INTO waits, is_held, wait_ms FROM snowflake_adopt.throttle(m) t;
         END IF;
-        UPDATE snowflake_adopt.migration SET phase = now_in, waits_for = waits,
+        UPDATE snowflake_adopt.migration SET phase = now_in, done = past, waits_for = waits,
             failures = CASE WHEN NOT has_succeeded THEN failures ELSE 0 END, error = CASE WHEN NOT has_succeeded THEN error END,
             ends = CASE WHEN has_succeeded AND is_at_work THEN 0 ELSE ends END, is_at_work = NOT is_held
             WHERE relation = m.relation;
@@ -164,8 +185,9 @@ BEGIN
         RETURN;
     END LOOP;
     PERFORM snowflake_adopt.rest_from_work(next.migration);
-    -- The goal can have changed meanwhile. A swap deletes the migration itself.
-    DELETE FROM snowflake_adopt.migration WHERE relation = m.relation AND 'undone' = ALL (ARRAY[goal, m.goal]);
+    UPDATE snowflake_adopt.migration SET done = past WHERE relation = m.relation;
+    -- A swap deletes the migration itself.
+    DELETE FROM snowflake_adopt.migration WHERE relation = m.relation AND goal = 'undone';
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.next(oid, boolean) IS 'not to be called: what the background worker of a migration does next';

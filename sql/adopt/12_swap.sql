@@ -219,7 +219,6 @@ CREATE FUNCTION snowflake_adopt.swap(migration oid) RETURNS void
 DECLARE
     phase text;
     command text;
-    is_to_do boolean;
     owner oid;
     as_roles oid[];
     commands text[];
@@ -242,9 +241,9 @@ BEGIN
         PERFORM snowflake_adopt.lock_with_partitions(table_oid, false);
     END LOOP;
     -- Somebody may have added an index, a foreign key or a partition before.
-    FOREACH phase IN ARRAY '{columns,rows,indexes,constraints}'::text[] LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM snowflake_adopt.%I($1))', phase || '_to_do') INTO is_to_do USING migration::regclass;
-        IF is_to_do THEN
+    FOREACH phase IN ARRAY array_remove(snowflake_adopt.phases('adopted'), 'swap') LOOP
+        SELECT t.command INTO command FROM snowflake_adopt.to_do(phase, migration::regclass) t;
+        IF command IS NOT NULL THEN
             RETURN;
         END IF;
     END LOOP;

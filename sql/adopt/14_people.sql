@@ -17,6 +17,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = format('another column of %s is being adopted', relation),
             HINT = 'Finish that migration first.';
     ELSIF EXISTS (SELECT FROM snowflake_adopt.migration m WHERE m.relation = begin_migration_for_caller.relation) THEN
+        -- There can be other columns by now.
+        -- mutant: start-again
+        UPDATE snowflake_adopt.migration m SET done = '{}' WHERE m.relation = begin_migration_for_caller.relation AND snowflake_adopt.may_become(m.role);
         RETURN;
     ELSIF snowflake_adopt.issues_ids(relation, column_name) THEN
         RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
@@ -70,7 +73,7 @@ BEGIN
     END IF;
     -- Whoever goes on takes the place of a role that was dropped.
     UPDATE snowflake_adopt.migration m SET role = CASE WHEN EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role) THEN m.role ELSE snowflake_adopt.caller()::regrole END,
-        goal = coalesce(aim_for_caller.goal, m.goal), is_paused = aim_for_caller.goal IS NULL, failures = 0, repeats = 0, ends = 0, is_at_work = false, error = NULL,
+        goal = coalesce(aim_for_caller.goal, m.goal), done = '{}', is_paused = aim_for_caller.goal IS NULL, failures = 0, repeats = 0, ends = 0, is_at_work = false, error = NULL,
         share = coalesce(aim_for_caller.share, m.share), max_lag = coalesce(aim_for_caller.max_lag, m.max_lag)
         -- mutant: migration-of-others
         WHERE m.relation = aim_for_caller.relation AND snowflake_adopt.may_become(m.role) RETURNING m.column_name INTO aimed;
@@ -94,15 +97,13 @@ CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer,
 COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval) IS
     'not to be called: sets the goal of a migration, or lets it rest if there is none';
 
--- Whether the migration has come to the goal: nothing of its phases is to do.
+-- Whether the migration has come to the goal: the background worker has noted that nothing of its phases is to do.
 CREATE FUNCTION snowflake_adopt.has_reached_for_caller(relation regclass, goal text, column_name name) RETURNS boolean
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     m snowflake_adopt.migration := (SELECT m FROM snowflake_adopt.migration m
         WHERE m.relation = has_reached_for_caller.relation AND snowflake_adopt.may_become(m.role));
     has_ids boolean := snowflake_adopt.issues_ids(relation, column_name);
-    is_to_do boolean := false;
-    now_in text;
 BEGIN
     IF m.relation IS NULL AND goal <> 'undone' AND NOT has_ids THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the migration of %s was undone', relation);
@@ -116,12 +117,8 @@ BEGIN
             DETAIL = coalesce(m.error, 'Somebody has called snowflake_adopt.pause().'), HINT = format(CASE m.goal WHEN 'undone' THEN 'CALL snowflake_adopt.undo(%L) goes on.'
                 ELSE 'CALL snowflake_adopt.run(%L) goes on, and CALL snowflake_adopt.undo(%1$L) removes what was made.' END, relation);
     END IF;
-    FOREACH now_in IN ARRAY snowflake_adopt.phases(goal) LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM snowflake_adopt.%I($1))', now_in || '_to_do') INTO is_to_do USING relation;
-        EXIT WHEN is_to_do;
-    END LOOP;
-    -- The last goals are reached when the background worker has deleted the migration, also if nothing else is to do.
-    IF NOT is_to_do AND goal IN ('started', 'copied') THEN
+    -- The last goals are reached when the background worker has deleted the migration.
+    IF snowflake_adopt.phases(goal) <@ m.done THEN
         RETURN true;
     ELSIF NOT EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role AND rolcanlogin AND has_database_privilege(r.oid, current_database(), 'CONNECT')) THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('the background worker of the migration of %s cannot connect as %s', relation, m.role),

@@ -72,9 +72,7 @@ fn launch(client: &mut Client, table: &str, goal: &str, share: &str) {
 fn make_what_comes_before_the_swap(client: &mut Client) {
     for phase in ["indexes", "statistics", "constraints"] {
         loop {
-            let next = format!(
-                "SELECT coalesce((SELECT command FROM snowflake_adopt.{phase}_to_do('orders') command LIMIT 1), '')"
-            );
+            let next = format!("SELECT coalesce(command, '') FROM snowflake_adopt.to_do('{phase}', 'orders')");
             let next = value(client, &next);
             if next.is_empty() {
                 break;

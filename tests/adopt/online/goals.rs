@@ -3,6 +3,7 @@
 use super::{call, dump, launch, server};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use testbed::{error, test, value};
 
 #[test]
@@ -80,7 +81,7 @@ fn a_swap_ends_beside_readers_who_hold_locks_of_a_view_and_of_joined_tables_all_
     // So many that there is no moment without one.
     let readers = queries.repeat(4).into_iter().map(|tables| {
         let (mut client, stop) = (cluster.connect(), Arc::clone(&stop));
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 client
                     .batch_execute(&format!("SELECT pg_sleep(0.03) FROM (SELECT FROM {tables} LIMIT 1) one"))
@@ -93,4 +94,65 @@ fn a_swap_ends_beside_readers_who_hold_locks_of_a_view_and_of_joined_tables_all_
     call(&mut client, "finish('orders')");
     stop.store(true, Ordering::Relaxed);
     readers.into_iter().for_each(|reader| reader.join().expect("no error"));
+}
+
+/// Callers ask ten times a second, and the tables of a migration are those that its worker changes.
+#[test]
+fn whoever_waits_for_a_goal_reads_what_the_worker_has_noted_and_no_catalog_of_the_tables() {
+    let (cluster, mut client) = server();
+    call(&mut client, "start('orders')");
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN; LOCK TABLE snowflake_adopt.beside, snowflake_adopt.copying").expect("locks");
+    client.batch_execute("SELECT snowflake_adopt.aim('orders', 'copied', 100, NULL)").expect("a goal");
+    let reached = "SELECT snowflake_adopt.has_reached('orders', 'copied', 'id')";
+    assert_eq!(value(&mut client, reached), "f");
+    other.batch_execute("COMMIT").expect("no locks");
+    call(&mut client, "wait('orders', 'copied')");
+    assert_eq!(value(&mut client, reached), "t");
+    assert_eq!(value(&mut client, "SELECT snowflake_adopt.has_reached('orders', 'started', 'id')"), "t");
+    assert_eq!(value(&mut client, "SELECT snowflake_adopt.has_reached('orders', 'adopted', 'id')"), "f");
+}
+
+#[test]
+fn a_goal_that_was_reached_is_not_reached_any_more_for_who_calls_after_a_foreign_key_came() {
+    let (cluster, mut client) = server();
+    call(&mut client, "start('orders')");
+    call(&mut client, "run('orders', share => 100)");
+    for (nth, step) in ["start('orders')", "run('orders')"].into_iter().enumerate() {
+        client
+            .batch_execute(&format!(
+                "CREATE TABLE late{nth} (order_id integer REFERENCES orders); INSERT INTO late{nth} SELECT id FROM orders"
+            ))
+            .expect("a table");
+        call(&mut client, step);
+        let beside = format!(
+            "SELECT count(*) FROM pg_attribute WHERE attrelid = 'late{nth}'::regclass AND attname = 'snowflake_adopt_order_id'"
+        );
+        assert_eq!(value(&mut client, &beside), "1", "{step}");
+    }
+    let left = "SELECT count(*) FROM late1 WHERE order_id IS DISTINCT FROM snowflake_adopt_order_id";
+    assert_eq!(value(&mut client, left), "0", "all rows are copied");
+
+    // The worker looks while a key comes, and notes what it has seen when it is there.
+    cluster.wait_until("SELECT snowflake_adopt.carrier('orders'::regclass) IS NULL");
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN; LOCK TABLE snowflake_adopt.copying").expect("a lock");
+    let [mut worker, mut caller] = [cluster.connect(), cluster.connect()];
+    let looks = thread::spawn(move || {
+        worker.batch_execute("SELECT snowflake_adopt.next('orders'::regclass, true)").expect("a look");
+    });
+    cluster.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)");
+    client.batch_execute("CREATE TABLE last (order_id integer REFERENCES orders)").expect("a table");
+    let calls = thread::spawn(move || {
+        caller.batch_execute("SELECT snowflake_adopt.aim('orders', 'copied', NULL, NULL)").expect("a goal");
+    });
+    while !calls.is_finished()
+        && value(&mut client, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") != "2"
+    {}
+    other.batch_execute("COMMIT").expect("no lock");
+    [looks, calls].into_iter().for_each(|done| done.join().expect("no error"));
+    assert_eq!(value(&mut client, "SELECT snowflake_adopt.has_reached('orders', 'copied', 'id')"), "f");
+    call(&mut client, "wait('orders', 'copied')");
+    let beside = "SELECT count(*) FROM snowflake_adopt.beside WHERE relation = 'last'::regclass";
+    assert_eq!(value(&mut client, beside), "1");
 }
