@@ -428,3 +428,39 @@ fn a_default_that_issues_ids_of_a_place_is_neither_replaced_nor_taken_for_that_o
     let now = value(&mut client, "SELECT snowflake_adopt.default_of('orders', 'id')");
     assert_eq!(now, "ids.snowflake_nextval()");
 }
+
+#[test]
+fn whoever_asks_for_the_plan_that_replaces_a_column_of_times_is_told_what_stands_in_the_way() {
+    let (database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE visits (id bigint PRIMARY KEY, created_at timestamptz, rounded timestamptz(0), n integer);
+             CREATE TABLE child () INHERITS (visits); CREATE TABLE parent (LIKE visits INCLUDING ALL);
+             CREATE TABLE own (created_at timestamptz) INHERITS (parent); CREATE ROLE asker LOGIN",
+        )
+        .expect("tables");
+    let mut asker = database.config().user("asker").connect(testbed::postgres::NoTls).expect("a session");
+    let ask = |arguments: &str| format!("SELECT command FROM snowflake_adopt.replace_created_at({arguments})");
+    for (arguments, code, message) in [
+        ("'visits', NULL, '2 s'", "22004", "arguments must not be NULL"),
+        ("NULL, 'created_at', '2 s'", "22004", "arguments must not be NULL"),
+        ("'visits', 'created_at', NULL", "22023", "within must be an interval of at least 0"),
+        ("'visits', 'created_at', '-1 s'", "22023", "within must be an interval of at least 0"),
+        ("'visits', 'gone', '2 s'", "42703", "column \"gone\" of relation public.visits does not exist"),
+        ("'child', 'created_at', '2 s'", "42809", "column \"created_at\" of relation public.child is inherited"),
+        ("'visits', 'rounded', '2 s'", "0A000", "column \"rounded\" of relation public.visits rounds its times"),
+        ("'parent', 'created_at', '2 s'", "0A000", "child table public.own has column \"created_at\" of its own"),
+        ("'pg_class', 'relname', '2 s'", "42809", "relation pg_class has no primary key of one bigint column"),
+    ] {
+        for session in [&mut client, &mut asker] {
+            let refused = testbed::error(session, &ask(arguments));
+            assert_eq!((refused.code().code(), refused.message()), (code, message), "{arguments}");
+        }
+    }
+    let plan = asker.query(&ask("'visits', 'created_at', '2 s', layout => 'flat'"), &[]);
+    if value(&mut client, "SELECT current_setting('server_version_num')::integer >= 180000") == "t" {
+        assert_eq!(plan.expect("a plan").len(), 4);
+    } else {
+        assert_eq!(plan.expect_err("no virtual columns").code().expect("of the server").code(), "0A000");
+    }
+}

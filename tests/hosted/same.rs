@@ -122,7 +122,6 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_partitions(regclass) SETOF snowflake_partition",
     "snowflake_partitions(regclass,text) SETOF snowflake_partition",
     "snowflake_poll(anyelement,bigint,integer,name) SETOF anyelement",
-    "snowflake_replace_time(regclass,name,interval,text) SETOF text",
     "snowflake_reset_mark(timestamp with time zone) timestamp with time zone",
     "snowflake_stats_reset() void",
 ];

@@ -59,7 +59,7 @@ fn a_null_argument_gives_null_or_no_rows_unless_null_is_its_default() {
     let allowed = |other: &&String| {
         let is_field = other.contains(" datacenter_id: ") || other.contains(" tag: ");
         let is_fleet = other.starts_with("snowflake_check_fleet(") || other.starts_with("snowflake_audit_fleet(");
-        other.starts_with("snowflake_compose(") && is_field || is_fleet || other.starts_with("snowflake_replace_time(")
+        other.starts_with("snowflake_compose(") && is_field || is_fleet
     };
     others.retain(|other| !allowed(&other));
     assert_eq!(others, Vec::<String>::new(), "of {called}");
@@ -76,7 +76,7 @@ fn arguments_for_the_same_have_the_same_name_and_the_layout_is_the_last_one() {
             &format!(
                 "SELECT coalesce(string_agg(DISTINCT f, ' '), '') FROM {FUNCTIONS} functions, generate_series(1, pronargs) n,
                      LATERAL (SELECT proargnames[n] AS name, proargtypes[n - 1]::regtype AS type) argument
-                 WHERE proname <> 'snowflake_replace_time' AND ({what})"
+                 WHERE {what}"
             ),
         )
     };

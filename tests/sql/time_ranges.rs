@@ -256,19 +256,23 @@ fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
     let (_database, mut client) = database();
     client
         .batch_execute(
-            "CREATE TABLE visits (id bigint PRIMARY KEY, n integer, created_at timestamp(3) NOT NULL);
+            "CREATE EXTENSION snowflake_adopt; CREATE TABLE visits (id bigint PRIMARY KEY, n integer, created_at timestamp(3) NOT NULL);
              INSERT INTO visits SELECT id, n, snowflake_timestamp(id) AT TIME ZONE 'UTC' + interval '1 s' * (n % 3)
                 FROM (SELECT id, row_number() OVER () AS n FROM orders) s;
              UPDATE visits SET created_at = created_at + interval '3 s' WHERE n = 77;
              CREATE INDEX ON visits (created_at)",
         )
         .expect("a table");
-    let commands = client.query("SELECT snowflake_replace_time('visits', 'created_at', '2 s')", &[]).expect("commands");
+    let commands = client
+        .query("SELECT command FROM snowflake_adopt.replace_created_at('visits', 'created_at', '2 s')", &[])
+        .expect("commands");
     let commands: Vec<String> = commands.iter().map(|row| row.get(0)).collect();
     let [count, refuse, check, replace] = &commands[..] else { panic!("{commands:?}") };
     assert_eq!(value(&mut client, count), "1");
     // A larger bound, of which all is done but the last, is not this one.
-    let within = |bound: &str| format!("SELECT snowflake_replace_time('visits', 'created_at', {bound})");
+    let within = |bound: &str| {
+        format!("SELECT command FROM snowflake_adopt.replace_created_at('visits', 'created_at', {bound})")
+    };
     for command in client.query(&within("'1 day'"), &[]).expect("commands").iter().take(3) {
         client.batch_execute(command.get(0)).expect("a constraint");
     }
@@ -307,7 +311,8 @@ fn a_column_of_times_becomes_that_of_the_id_unless_a_value_differs() {
     for (table, column, code) in
         [("visits", "gone", "42703"), ("rounded", "created_at", "0A000"), ("child", "created_at", "42809")]
     {
-        let refused = error(&mut client, &format!("SELECT snowflake_replace_time('{table}', '{column}', '2 s')"));
+        let refused =
+            error(&mut client, &format!("SELECT snowflake_adopt.replace_created_at('{table}', '{column}', '2 s')"));
         assert_eq!(refused.code().code(), code, "{table}");
     }
 }
@@ -319,14 +324,16 @@ fn a_column_that_has_taken_the_name_of_another_one_is_not_replaced_by_the_time_o
     let (_database, mut client) = database();
     client
         .batch_execute(
-            "CREATE TABLE visits (id bigint PRIMARY KEY, created_at timestamptz NOT NULL);
+            "CREATE EXTENSION snowflake_adopt; CREATE TABLE visits (id bigint PRIMARY KEY, created_at timestamptz NOT NULL);
              INSERT INTO visits SELECT id, snowflake_timestamp(id) FROM orders; CREATE TABLE parent (LIKE visits INCLUDING ALL);
              CREATE TABLE child (created_at timestamptz) INHERITS (parent)",
         )
         .expect("tables");
-    let refused = error(&mut client, "SELECT snowflake_replace_time('parent', 'created_at', '2 s')");
-    assert_eq!(refused.message(), "child table public.child has column created_at of its own");
-    let commands = client.query("SELECT snowflake_replace_time('visits', 'created_at', '2 s')", &[]).expect("commands");
+    let refused = error(&mut client, "SELECT snowflake_adopt.replace_created_at('parent', 'created_at', '2 s')");
+    assert_eq!(refused.message(), "child table public.child has column \"created_at\" of its own");
+    let commands = client
+        .query("SELECT command FROM snowflake_adopt.replace_created_at('visits', 'created_at', '2 s')", &[])
+        .expect("commands");
     let commands: Vec<String> = commands.iter().map(|row| row.get(0)).collect();
     let (replace, before) = commands.split_last().expect("commands");
     for command in before {

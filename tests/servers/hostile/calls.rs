@@ -94,7 +94,6 @@ pub const NOT_CALLED: &[&str] = &[
     "snowflake_nextval_tagged",
     "snowflake_out",
     "snowflake_recv",
-    "snowflake_replace_time",
     "snowflake_reset_mark",
     "snowflake_send",
     "snowflake_smaller",

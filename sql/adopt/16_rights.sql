@@ -26,7 +26,7 @@ REVOKE ALL ON ALL ROUTINES IN SCHEMA snowflake_adopt FROM PUBLIC;
 GRANT SELECT ON snowflake_adopt.progress TO PUBLIC;
 -- What people call.
 GRANT EXECUTE ON FUNCTION snowflake_adopt.plan, snowflake_adopt.schema_plan, snowflake_adopt.revert_plan, snowflake_adopt.revert_schema_plan,
-    snowflake_adopt.run_as TO PUBLIC;
+    snowflake_adopt.replace_created_at, snowflake_adopt.run_as TO PUBLIC;
 GRANT EXECUTE ON PROCEDURE snowflake_adopt.start, snowflake_adopt.run, snowflake_adopt.pause, snowflake_adopt.finish, snowflake_adopt.undo TO PUBLIC;
 -- What these, the view, and the commands of plans call.
 GRANT EXECUTE ON FUNCTION snowflake_adopt.all_or_nothing, snowflake_adopt.must_be_unchanged, snowflake_adopt.must_depend_on, snowflake_adopt.must_be_bigint,
