@@ -1,6 +1,10 @@
 # What is installed, and in which packages.
 
-version = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake_pg.control)
+version_of = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(1))
+version = $(call version_of,snowflake_pg.control)
+# Those that can still change have versions of their own.
+adopt_version = $(call version_of,snowflake_adopt.control)
+hosted_version = $(call version_of,sql/hosted/snowflake_hosted.control)
 library = target/release/libsnowflake_pg.so
 # Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
 built_for = $(shell LC_ALL=C grep -aos 'snowflake_pg built for PostgreSQL [0-9][0-9]\.' $(library) | sed 's/.* //;s/\.//')
@@ -15,12 +19,14 @@ join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs $(join) | sed -e 
 # Prints the script for registries without the extension, from this folder: script.psql, with the parts in it.
 join_registry = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdin' -e d -e '}' $(1)/script.psql
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
-# Older releases of the registry, each of which its statements upgrade.
-older_registries = $(filter-out $(version),$(shell sed -n 's/.*  snowflake_registry--\([0-9.]*\)\.sql$$/\1/p' \
-	tests/sql/extension/released/SHA256SUMS))
+# Prints the script that updates snowflake_adopt: what its tables need from an older version on, and then all that is no table.
+update_adopt = $(join) sql/adopt/update.psql $(wildcard sql/adopt/from-$(1).psql) $(filter-out %/00_kept.sql,$(sort $(wildcard sql/adopt/*.sql))) | \
+	sed -e 's/^CREATE \(FUNCTION\|PROCEDURE\|VIEW\) /CREATE OR REPLACE \1 /'
+# Older releases of an extension, each of which its statements upgrade.
+older = $(filter-out $(2),$(shell sed -n 's/.*  $(1)--\([0-9.]*\)\.sql$$/\1/p' tests/sql/extension/released/SHA256SUMS))
 scripts_into = target
 
-.PHONY: install uninstall
+.PHONY: install uninstall print-adopt-update
 
 # Builds nothing, so that root needs no Rust.
 install:
@@ -34,11 +40,17 @@ install:
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
 	install -m 644 snowflake_pg.control snowflake_adopt.control snowflake_registry.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	$(call joined,extension) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
-	$(call joined,adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_adopt--$(version).sql"
+	$(call joined,adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_adopt--$(adopt_version).sql"
 	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$(version).sql"
-	@for old in $(older_registries); do \
+	@for old in $(call older,snowflake_registry,$(version)); do \
 		$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$$old--$(version).sql"; \
 	done
+	@$(foreach old,$(call older,snowflake_adopt,$(adopt_version)),$(call update_adopt,$(old)) | \
+		install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_adopt--$(old)--$(adopt_version).sql" &&) true
+
+# For a test.
+print-adopt-update:
+	@$(call update_adopt,$(OLD))
 
 # For databases that cannot have the extensions. A release has both; packages do not.
 ## the scripts of plain SQL, for hosted databases (a second)
@@ -84,7 +96,7 @@ pack/dist:
 	git archive HEAD Makefile tools/names.mk tools/packages.mk tools/release.mk sql | tar --extract --directory target/committed
 	@$(MAKE) --no-print-directory --directory target/committed pack/scripts scripts_into=$(CURDIR)/target
 	cp target/committed/sql/hosted/README.md target/committed/sql/hosted/snowflake_hosted.control target/dbdev
-	cp target/snowflake_hosted.sql target/dbdev/snowflake_hosted--$(version).sql
+	cp target/snowflake_hosted.sql target/dbdev/snowflake_hosted--$(hosted_version).sql
 	@echo "==> target/dbdev"
 
 # The same commit gives the same bytes, with the same xz.

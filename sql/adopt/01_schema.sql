@@ -1,20 +1,4 @@
--- snowflake_adopt: plans that give existing tables Snowflake IDs, or take them back. `make install` joins the files of this folder.
-
--- Plans are commands for \gexec. Making one changes nothing. search_path is always the same one, so that names in commands show their
--- schemas.
---
--- Only the functions that users need may be called by everybody: 16_rights.sql has them. The others run with the rights of their owner, a
--- superuser. What concerns a table, or can run code of somebody else, they do by do_as(), as the owner of the table.
-
--- The schema goes with the extension. This fails if there is such a schema, since its owner could create functions in it.
-CREATE SCHEMA snowflake_adopt;
-COMMENT ON SCHEMA snowflake_adopt IS 'plans that give existing tables Snowflake IDs, or take them back';
-GRANT USAGE ON SCHEMA snowflake_adopt TO PUBLIC;
-
-CREATE TYPE snowflake_adopt.step AS (step integer, command text, note text);
-COMMENT ON TYPE snowflake_adopt.step IS 'row of a plan';
-COMMENT ON COLUMN snowflake_adopt.step.command IS 'to be run, in order; NULL for a remark or an obstacle, or if there is nothing to do';
-COMMENT ON COLUMN snowflake_adopt.step.note IS 'what the command does, rewrites and locks; or what the plan does not change, or what prevents it';
+-- Who calls, as whom a command runs, and how plans begin
 
 CREATE FUNCTION snowflake_adopt.caller() RETURNS oid
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_caller_wrapper';

@@ -20,7 +20,7 @@ COMMENT ON TYPE ids.snowflake_fields IS 'not to be used: where the fields of a l
 
 CREATE OR REPLACE FUNCTION ids.snowflake_script_version() RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN '0.2.0';
+    RETURN '0.1.0';
 COMMENT ON FUNCTION ids.snowflake_script_version() IS 'not to be called: version of this script';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_max_ahead_ms() RETURNS bigint

@@ -10,6 +10,7 @@ mod renamed;
 mod rights;
 mod settings;
 mod turns;
+mod updated;
 mod watched;
 
 use std::process::Command;

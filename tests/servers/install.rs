@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use testbed::{
     Cluster, Installation, library, make_install, need_postgresql, pg_config, postgresql, project, test, value,
+    version_in,
 };
 
 /// A copy of what `make install` reads, and a root directory for what it writes.
@@ -84,19 +85,16 @@ const CONTROLS: [&str; 3] = ["snowflake_adopt.control", "snowflake_pg.control", 
 const RELEASED: &str = "tests/sql/extension/released/SHA256SUMS";
 
 /// What makes them.
-const SCRIPTS: [&str; 3] = [
-    concat!("snowflake_adopt--", env!("CARGO_PKG_VERSION"), ".sql"),
-    concat!("snowflake_pg--", env!("CARGO_PKG_VERSION"), ".sql"),
-    concat!("snowflake_registry--", env!("CARGO_PKG_VERSION"), ".sql"),
-];
-
-const OF_REGISTRY: &str = concat!("snowflake_registry--", env!("CARGO_PKG_VERSION"));
+fn scripts() -> [String; 3] {
+    CONTROLS.map(|control| format!("{}--{}.sql", control.trim_end_matches(".control"), version_in(control)))
+}
 
 #[test]
 fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     let tree = Tree::new();
-    let files = |upgrades: &[&'static str]| {
-        let mut files: Vec<_> = CONTROLS.into_iter().chain(SCRIPTS).chain(upgrades.iter().copied()).collect();
+    let files = |upgrades: &[&str]| {
+        let of_all = CONTROLS.into_iter().chain(upgrades.iter().copied()).map(str::to_owned);
+        let mut files: Vec<_> = of_all.chain(scripts()).collect();
         files.sort_unstable();
         files
     };
@@ -110,14 +108,25 @@ fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     for upgrade in upgrades {
         tree.write(&format!("sql/{upgrade}"), b"");
     }
-    // That of the registry is written from each release.
-    let released =
-        ["snowflake_registry--0.0.1", "snowflake_registry--0.0.1--0.0.2", "snowflake_pg--0.0.1", OF_REGISTRY];
-    tree.write(RELEASED, released.map(|name| format!("{}  {name}.sql\n", "0".repeat(64))).concat().as_bytes());
+    // Those of the registry and of adopting are written from each release.
+    let released = [
+        "snowflake_registry--0.0.1",
+        "snowflake_registry--0.0.1--0.0.2",
+        "snowflake_pg--0.0.1",
+        "snowflake_adopt--0.0.1",
+    ];
+    let released = released.into_iter().map(|name| format!("{name}.sql")).chain(scripts());
+    let released: String = released.map(|name| format!("{}  {name}\n", "0".repeat(64))).collect();
+    tree.write(RELEASED, released.as_bytes());
+    tree.write("sql/adopt/from-0.0.1.psql", b"-- For this version alone.\n");
     let of_registry = concat!("snowflake_registry--0.0.1--", env!("CARGO_PKG_VERSION"), ".sql");
+    let of_adopt = format!("snowflake_adopt--0.0.1--{}.sql", version_in("snowflake_adopt.control"));
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(tree.installed(&extension), files(&[upgrades[0], upgrades[1], of_registry]));
+    assert_eq!(tree.installed(&extension), files(&[upgrades[0], upgrades[1], of_registry, &of_adopt]));
+    let update = tree.path("root").join(extension.strip_prefix("/").expect("a path")).join(of_adopt);
+    let update = fs::read_to_string(update).expect("a script");
+    assert!(update.contains("\n-- For this version alone.\n") && !update.contains("\nCREATE TABLE"), "{update}");
 }
 
 /// cargo-pgrx has a list of its own, which a new file can be missing from.
@@ -137,7 +146,7 @@ fn cargo_pgrx_makes_its_script_of_the_files_that_make_install_joins() {
 fn no_script_that_is_installed_has_a_marker_of_a_mutant() {
     let installation = Installation::shared();
     let others = ["snowflake_hosted.sql", "snowflake_registry.sql"].map(|name| installation.script(name));
-    for file in SCRIPTS.into_iter().map(|name| installation.scripts().join(name)).chain(others) {
+    for file in scripts().into_iter().map(|name| installation.scripts().join(name)).chain(others) {
         let script = fs::read_to_string(&file).expect("a script");
         assert!(!script.contains("-- mutant:"), "{}", file.display());
     }

@@ -144,6 +144,13 @@ pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// The version in a control file of the project.
+pub fn version_in(control: &str) -> String {
+    let text = std::fs::read_to_string(project().join(control)).unwrap_or_else(|error| panic!("{control}: {error}"));
+    let version = text.lines().find_map(|line| line.strip_prefix("default_version = ")).expect("a version");
+    version.trim_matches('\'').to_owned()
+}
+
 /// The directory of the scripts that are installed: `SNOWFLAKE_PG_SOURCES`, or the project.
 pub fn sources() -> PathBuf {
     std::env::var_os("SNOWFLAKE_PG_SOURCES").map_or_else(project, PathBuf::from)

@@ -6,7 +6,7 @@ use super::objects;
 use std::fs;
 use std::path::PathBuf;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Signal, error, project, test, value};
+use testbed::{Cluster, Signal, error, project, test, value, version_in};
 
 const THIS: &str = env!("CARGO_PKG_VERSION");
 
@@ -116,6 +116,9 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     cluster.connect().batch_execute("CREATE DATABASE registry").expect("a database");
     connect(&cluster, "registry").batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension");
     goes_on(&cluster, (THIS, THIS));
+    let early = "CREATE TABLE early (id serial PRIMARY KEY); INSERT INTO early SELECT generate_series(1, 100)";
+    cluster.connect().batch_execute(early).expect("a table");
+    cluster.connect().batch_execute("CALL snowflake_adopt.start('early')").expect("a migration");
 
     // The package is upgraded, and the server still runs the old library.
     cluster.install(&tree, &library);
@@ -144,7 +147,16 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     assert_eq!(value(&mut client, "SELECT of_next_version + snowflake_of_next_version() FROM snowflake_status"), "2");
     let cost = "SELECT procost FROM pg_proc WHERE oid = 'snowflake_time_expression(name, regtype)'::regprocedure";
     assert_eq!(value(&mut client, cost), "2", "the changed function");
-    client.batch_execute("DROP EXTENSION snowflake_adopt; CREATE EXTENSION snowflake_adopt").expect("the plans");
+    // With a migration that has begun.
+    for command in ["ALTER EXTENSION snowflake_adopt UPDATE", "CALL snowflake_adopt.finish('early')"] {
+        client.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+    }
+    assert_eq!(
+        value(&mut client, "INSERT INTO early DEFAULT VALUES RETURNING id > 100 AND pg_typeof(id) = 'bigint'::regtype"),
+        "t"
+    );
+    let updated = "SELECT extversion FROM pg_extension WHERE extname = 'snowflake_adopt'";
+    assert_ne!(value(&mut client, updated), version_in("snowflake_adopt.control"));
     client.batch_execute("CREATE DATABASE fresh").expect("a database");
     let mut fresh = connect(&cluster, "fresh");
     fresh.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testbed::{Installation, project, test};
+use testbed::{Installation, project, test, version_in};
 
 const SUMS: &str = "SHA256SUMS";
 
@@ -36,9 +36,7 @@ fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
     let present = scripts(installed);
     let whole =
         listed.iter().filter_map(|name| name.strip_suffix(".sql")).filter(|name| name.matches("--").count() == 1);
-    // The plans of snowflake_adopt keep nothing: docs/operations.md says to create it anew.
-    for older in whole.filter(|name| !name.ends_with(env!("CARGO_PKG_VERSION")) && !name.starts_with("snowflake_adopt"))
-    {
+    for older in whole.filter(|name| !current().contains(&format!("{name}.sql"))) {
         if !present.iter().any(|name| name.starts_with(&format!("{older}--"))) {
             wrong.push(format!("{older} was released, and there is no upgrade script from it"));
         }
@@ -49,6 +47,12 @@ fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// The scripts of this tree.
+fn current() -> [String; 3] {
+    ["snowflake_pg", "snowflake_adopt", "snowflake_registry"]
+        .map(|name| format!("{name}--{}.sql", version_in(&format!("{name}.control"))))
 }
 
 fn kept() -> PathBuf {
@@ -68,8 +72,8 @@ fn a_released_script_that_is_changed_is_noticed_here_and_where_it_is_kept() {
     let shared = Installation::shared();
     for copy in [&kept, &installed] {
         fs::create_dir(copy).expect("own directory");
-        for name in scripts(shared.scripts()).iter().filter(|name| name.contains(env!("CARGO_PKG_VERSION"))) {
-            fs::copy(shared.scripts().join(name), copy.join(name)).expect("a copy");
+        for name in current() {
+            fs::copy(shared.scripts().join(&name), copy.join(&name)).expect("a copy");
         }
     }
     let names = scripts(&kept);
