@@ -136,6 +136,7 @@ COMMENT ON COLUMN snowflake_registry.lease.rule IS
 -- Numbers changes. The sequence can be ahead after a crash, or after the registry was restored. A dump sets it last: then it can go
 -- back after servers have asked.
 CREATE SEQUENCE IF NOT EXISTS snowflake_registry.revision;
+COMMENT ON SEQUENCE snowflake_registry.revision IS 'numbers the changes of leases';
 
 -- A dump has the rows of an extension's tables only if the extension says so.
 DO $$

@@ -1,0 +1,171 @@
+//! What version 1.0 freezes: `surface` beside what is there.
+//!
+//! Each line of `surface` is a promise, or says that none is made: `frozen` stays as it is in all versions 1.x, `open` may
+//! change. docs/reference.md says both to users.
+
+use super::objects;
+use snowflake_core::server::number_source::SourceError;
+use std::fs;
+use std::path::Path;
+use testbed::postgres::Client;
+use testbed::{Cluster, error, project, test, value};
+
+/// What is new, and has no mark yet.
+const UNDECIDED: &str = "undecided";
+
+fn document(name: &str) -> String {
+    fs::read_to_string(project().join(name)).expect("a document")
+}
+
+/// The first cells of the rows of a section, without their ticks.
+fn first_cells(document: &str, heading: &str) -> Vec<String> {
+    let (_, section) = document.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split_once('`')).map(|(cell, _)| cell.to_owned()).collect()
+}
+
+fn texts(client: &mut Client, query: &str) -> Vec<String> {
+    client.query(query, &[]).expect("rows").iter().map(|row| row.get(0)).collect()
+}
+
+/// Parameters, without limits and defaults that may change; the layouts, by which stored IDs are read; and roles.
+const SETTINGS: &str = "
+    SELECT format('parameter %s %s, %s%s%s', name, concat_ws(' in ', vartype, unit), context, ' ' || enumvals::text,
+        CASE name WHEN 'snowflake_pg.layout' THEN ', default ' || boot_val END)
+    FROM pg_settings WHERE name LIKE 'snowflake_pg.%'
+    UNION ALL SELECT format('layout %s %s, unit %s, epoch %s', name, fields, unit, epoch) FROM snowflake_layouts
+    UNION ALL SELECT format('role %s', rolname) FROM pg_roles WHERE rolname LIKE 'snowflake%'";
+
+/// The words that a message names: those in quotes, or those that look like a field of a layout.
+fn grammar(client: &mut Client) -> Vec<String> {
+    let sources = SourceError::Unknown.to_string();
+    let sources = sources.split('"').skip(1).step_by(2).map(|source| format!("source of a number {source}"));
+    let refused = error(client, "SELECT snowflake_min_id(now(), '?')");
+    let detail = refused.detail().unwrap_or_default().trim_end_matches('.');
+    let (_, fields) = detail.split_once(") nor a field such as ").unwrap_or_else(|| panic!("{refused:?}"));
+    let fields = fields.split([',', ' ']).filter(|word| !matches!(*word, "" | "or" | "nor"));
+    let fields =
+        fields.map(|field| format!("word of a layout {}", field.trim_end_matches(|c: char| c.is_ascii_digit())));
+    sources.chain(fields).collect()
+}
+
+/// Words in rows: a row with another word is new.
+fn words(client: &mut Client) -> Vec<String> {
+    let states = first_cells(&document("docs/operations.md"), "States");
+    let states = states.into_iter().skip(1).map(|state| format!("state {state}"));
+    let results = value(
+        client,
+        "SELECT col_description('snowflake_audit_finding'::regclass, attnum) FROM pg_attribute
+         WHERE attrelid = 'snowflake_audit_finding'::regclass AND attname = 'result'",
+    );
+    let results: Vec<_> =
+        results.split(';').map(|result| result.split(':').next().unwrap_or_default().trim().to_owned()).collect();
+    states.chain(results.into_iter().map(|result| format!("result of an audit {result}"))).collect()
+}
+
+fn sqlstates() -> Vec<String> {
+    let errors = document("docs/errors.md");
+    let rows = errors.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let codes = rows.flat_map(|cell| cell.split(", ").map(str::to_owned).collect::<Vec<_>>());
+    let mut codes: Vec<_> = codes
+        .filter(|code| code.len() == 5 && code.chars().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()))
+        .collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.into_iter().map(|code| format!("SQLSTATE {code}")).collect()
+}
+
+/// Of the second metric of the exporter's file, which has no view.
+fn labels() -> Vec<String> {
+    let exporter = document("contrib/monitoring/postgres_exporter.yml");
+    let (_, info) = exporter.split_once("\nsnowflake_server:").unwrap_or_else(|| panic!("no snowflake_server"));
+    let names = info.lines().filter_map(|line| line.trim().strip_prefix("- ")?.strip_suffix(':'));
+    names.map(|name| format!("metric or label snowflake_server {name}")).collect()
+}
+
+/// Files of a server, and their formats, of which the core keeps bytes of each version.
+fn files(data: &Path) -> Vec<String> {
+    let names = |directory: &Path| -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect()
+    };
+    let mut files: Vec<_> = names(data).into_iter().filter(|name| name.starts_with("snowflake_pg.")).collect();
+    files.extend(names(&data.join("snowflake_pg")).into_iter().map(|name| format!("snowflake_pg/{name}")));
+    files.extend(
+        names(&data.join("global")).into_iter().filter(|name| name == "16111").map(|name| format!("global/{name}")),
+    );
+    let mut lines: Vec<_> = files.iter().map(|name| format!("file {name}")).collect();
+    let formats = project().join("crates/snowflake_core/tests/formats");
+    for version in names(&formats).into_iter().filter(|name| name.starts_with("version_")) {
+        for name in names(&formats.join(&version)) {
+            lines.push(format!("format of {name}, {version}"));
+        }
+    }
+    lines
+}
+
+/// A change of this list is a change of the public surface.
+#[test]
+fn what_is_there_is_frozen_or_open_as_the_list_of_the_surface_says() {
+    let cluster = Cluster::builder().worker(7).set("timezone", "UTC").start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt; CREATE EXTENSION snowflake_registry",
+        )
+        .expect("the extensions");
+    value(&mut client, "SELECT snowflake_nextval()");
+    let owned = objects(&mut client);
+    let mut there: Vec<_> = owned.iter().map(|(object, _)| object.clone()).collect();
+    there.extend(texts(&mut client, SETTINGS));
+    for more in [grammar(&mut client), words(&mut client), sqlstates(), labels(), files(&cluster.data())] {
+        assert!(!more.is_empty());
+        there.extend(more);
+    }
+    there.sort_unstable();
+
+    let listed: Vec<(&str, &str)> = lines().collect();
+    let mark = |line: &str| listed.iter().find(|(_, listed)| *listed == line).map_or(UNDECIDED, |(mark, _)| mark);
+    let marked: Vec<_> = there.iter().map(|line| format!("{} {line}", mark(line))).collect();
+    fs::write(project().join("target/surface"), marked.join("\n") + "\n").expect("own file");
+    // psql's \d+ and \df+ describe everything.
+    let without: Vec<_> = owned.iter().filter(|(_, has_comment)| !has_comment).collect();
+    assert!(without.is_empty(), "without a comment: {without:#?}");
+    let is_there = |line: &str| there.iter().any(|there| there == line);
+    let gone: Vec<_> =
+        listed.iter().filter(|(_, line)| !is_there(line)).map(|(mark, line)| format!("{mark} {line}")).collect();
+    let new: Vec<_> = marked.iter().filter(|line| !line.starts_with("frozen ") && !line.starts_with("open ")).collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "new, and neither frozen nor open: {new:#?}\nnot there, or another: {gone:#?}\n\
+         if that is meant: cp target/surface tests/sql/extension/, and write frozen or open before each new line"
+    );
+}
+
+/// What users find in the reference, and would take for kept.
+#[test]
+fn the_reference_names_what_it_shows_and_the_list_leaves_open() {
+    let reference = document("docs/reference.md");
+    let (before, kept) = reference.split_once("\n## What 1.0 freezes\n").expect("the section");
+    let mut named = 0;
+    for (mark, line) in lines() {
+        let mut words = line.split([' ', '(']);
+        let (kind, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let is_shown = before
+            .lines()
+            .any(|row| row.starts_with(&format!("| `{name}(")) || row.starts_with(&format!("| `{name}`")));
+        if mark == "frozen" || !is_shown || !matches!(kind, "function" | "view" | "type" | "parameter") {
+            continue;
+        }
+        let schema = name.split_once('.').map_or(name, |(schema, _)| schema);
+        assert!(kept.contains(&format!("`{name}")) || kept.contains(&format!("`{schema}`")), "{name} is open");
+        named += 1;
+    }
+    assert!(named > 5, "{named}");
+}
+
+/// The lines of the list, after their marks.
+fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
+    include_str!("surface").lines().map(|line| line.split_once(' ').expect("a mark, and what it is about"))
+}
