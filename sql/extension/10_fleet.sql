@@ -39,7 +39,7 @@ COMMENT ON COLUMN snowflake_fleet_member.problem IS 'what is wrong; NULL if noth
 CREATE FUNCTION snowflake_check_fleet(servers text[]) RETURNS SETOF snowflake_fleet_member
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_check_fleet_wrapper';
 COMMENT ON FUNCTION snowflake_check_fleet(text[]) IS
-    'asks other servers who they are, by names of foreign servers or by connection strings: SELECT * FROM snowflake_check_fleet(''{pg-2, host=pg-3 dbname=postgres}''); a row for this server and one for each of them, with what is wrong';
+    'ask other servers who they are, by names of foreign servers or by connection strings: SELECT * FROM snowflake_check_fleet(''{pg-2, host=pg-3 dbname=postgres}''); a row for this server, and one for each of them, with what is wrong';
 -- mutant: fleet-access
 REVOKE ALL ON FUNCTION snowflake_check_fleet(text[]) FROM PUBLIC;
 
@@ -69,7 +69,7 @@ COMMENT ON FUNCTION snowflake_lives() IS
 CREATE FUNCTION snowflake_lives_for_servers(version integer) RETURNS SETOF jsonb
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'snowflake_lives_for_servers_wrapper';
 COMMENT ON FUNCTION snowflake_lives_for_servers(integer) IS
-    'not to be called: snowflake_audit_fleet(servers) of another server asks it, which knows no newer version of the answer; others may add fields';
+    'not to be called: what snowflake_audit_fleet() of another server reads; version is the newest that it knows';
 
 CREATE TYPE snowflake_audit_finding AS (
     result text, datacenter_id integer, worker_id integer, layout text, lives bigint, begins_at timestamptz,

@@ -21,7 +21,7 @@ COMMENT ON OPERATOR FAMILY snowflake_flat_worker_ops USING hash IS 'by the worke
 CREATE FUNCTION snowflake_bits_of(field text, layout text) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_bits_of_wrapper';
 COMMENT ON FUNCTION snowflake_bits_of(text, text) IS
-    'not to be called: how the argument of a hash function is called whose hash is this field of the IDs of a layout';
+    'not to be called: name of the argument of a hash function that hashes this field of the IDs of a layout';
 
 -- The schema is a name: a regnamespace would let DROP SCHEMA public CASCADE drop the extension.
 CREATE FUNCTION snowflake_create_operator_class(class_name name, field text, schema name, layout text)
@@ -56,13 +56,13 @@ CREATE FUNCTION snowflake_nextval_for(relation regclass) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_for_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass) IS
-    'next ID that falls into a hash partition, or into a shard on this node of a table that Citus distributes by ID';
+    'next ID that falls into this hash partition, or into a shard on this node of this table, which Citus distributes by ID';
 
 CREATE FUNCTION snowflake_nextval_for(relation regclass, near bigint) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_near_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass, bigint) IS
-    'next ID that falls where the row with another ID of the table is, in the same hash partition, or the same shard of Citus';
+    'next ID that falls where the row with the ID near is: into the same hash partition of this table, or the same shard of Citus';
 
 CREATE FUNCTION snowflake_nextval_in_copy(internal, integer, integer) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_shard_in_copy_wrapper';
@@ -72,9 +72,9 @@ CREATE FUNCTION snowflake_nextval_for_shard(shards integer, shard integer) RETUR
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_for_shard_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for_shard(integer, integer) IS
-    'next ID that falls into one of so many shards: the hash partition with this modulus and this remainder, or the shard of PgDog; from 0 on';
+    'next ID that falls into one of so many shards, which count from 0: the hash partition with this modulus and this remainder, or the shard of PgDog';
 
 CREATE FUNCTION snowflake_shard_of(id bigint, shards integer) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_shard_of_wrapper';
 COMMENT ON FUNCTION snowflake_shard_of(bigint, integer) IS
-    'into which of so many shards an ID falls, from 0 on: the remainder of its hash partition, or its shard of PgDog';
+    'into which of so many shards an ID falls, which count from 0: the remainder of its hash partition, or its shard of PgDog';

@@ -16,7 +16,7 @@ COMMENT ON FUNCTION ids.snowflake_must_be_shards(integer) IS 'not to be called: 
 CREATE OR REPLACE FUNCTION ids.snowflake_shard_of(id bigint, shards integer) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ((hashint8extended(id, 8816678312871386365) + 23752253665144318179) % 18446744073709551616 % ids.snowflake_must_be_shards(shards))::integer;
-COMMENT ON FUNCTION ids.snowflake_shard_of(bigint, integer) IS 'into which of so many shards an ID falls, from 0 on: the remainder of its hash partition, or its shard of PgDog';
+COMMENT ON FUNCTION ids.snowflake_shard_of(bigint, integer) IS 'into which of so many shards an ID falls, which count from 0: the remainder of its hash partition, or its shard of PgDog';
 
 -- Takes as many positions at a time as make it likely that one fits, since the lock costs more than a position. With a tag, one is enough.
 -- A loop, since PostgreSQL would plan a query for each call.
@@ -76,7 +76,7 @@ BEGIN
     RETURN ids.snowflake_take_placed(shards, shard);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_nextval_for_shard(integer, integer) IS 'next ID that falls into one of so many shards: the hash partition with this modulus and this remainder, or the shard of PgDog; from 0 on';
+COMMENT ON FUNCTION ids.snowflake_nextval_for_shard(integer, integer) IS 'next ID that falls into one of so many shards, which count from 0: the hash partition with this modulus and this remainder, or the shard of PgDog';
 
 -- Modulus and remainder of a hash partition. Of a table that is partitioned, the greatest modulus, of which each other one is a factor, and
 -- NULL.
