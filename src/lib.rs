@@ -43,18 +43,18 @@ pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 37] = {
 // pgrx gives to functions (`…_wrapper`): CREATE EXTENSION, which every test on servers runs, fails if one of them is
 // missing.
 extension_sql_file!("../sql/extension/01_issue.sql", name = "issue");
-extension_sql_file!("../sql/extension/02_layouts.sql", name = "layouts", requires = ["issue"]);
-extension_sql_file!("../sql/extension/03_decode.sql", name = "decode", requires = ["layouts"]);
+extension_sql_file!("../sql/extension/02_place.sql", name = "place", requires = ["issue"]);
+extension_sql_file!("../sql/extension/03_decode.sql", name = "decode", requires = ["place"]);
 extension_sql_file!("../sql/extension/04_within.sql", name = "within", requires = ["decode"]);
-extension_sql_file!("../sql/extension/05_partitions.sql", name = "partitions", requires = ["within"]);
-extension_sql_file!("../sql/extension/06_read.sql", name = "read", requires = ["partitions"]);
-extension_sql_file!("../sql/extension/07_text.sql", name = "text", requires = ["read"]);
-extension_sql_file!("../sql/extension/08_type.sql", name = "type", requires = ["text"]);
-extension_sql_file!("../sql/extension/09_status.sql", name = "status", requires = ["type"]);
-extension_sql_file!("../sql/extension/10_fleet.sql", name = "fleet", requires = ["status"]);
-extension_sql_file!("../sql/extension/11_admin.sql", name = "admin", requires = ["fleet"]);
-extension_sql_file!("../sql/extension/12_place.sql", name = "place", requires = ["admin"]);
-extension_sql_file!("../sql/extension/13_created_at.sql", name = "created_at", requires = ["place"]);
+extension_sql_file!("../sql/extension/05_created_at.sql", name = "created_at", requires = ["within"]);
+extension_sql_file!("../sql/extension/06_partitions.sql", name = "partitions", requires = ["created_at"]);
+extension_sql_file!("../sql/extension/07_read.sql", name = "read", requires = ["partitions"]);
+extension_sql_file!("../sql/extension/08_text.sql", name = "text", requires = ["read"]);
+extension_sql_file!("../sql/extension/09_type.sql", name = "type", requires = ["text"]);
+extension_sql_file!("../sql/extension/10_layouts.sql", name = "layouts", requires = ["type"]);
+extension_sql_file!("../sql/extension/11_status.sql", name = "status", requires = ["layouts"]);
+extension_sql_file!("../sql/extension/12_fleet.sql", name = "fleet", requires = ["status"]);
+extension_sql_file!("../sql/extension/13_admin.sql", name = "admin", requires = ["fleet"]);
 
 /// Called by PostgreSQL when it loads the library: in the postmaster when it is preloaded, else in one session.
 ///
