@@ -236,7 +236,7 @@ impl From<IssueError> for ErrorReport {
             IssueError::NothingFits(waited) => {
                 error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "none of the next IDs falls into this place")
                     .set_detail(format!("The call has waited {} ms for one.", waited.as_millis()))
-                    .set_hint("Use a smaller modulus, or give snowflake_pg.layout a tag, such as h8.")
+                    .set_hint("Use fewer shards or partitions, or give snowflake_pg.layout a tag, such as h8.")
             }
             IssueError::ClockJumped(now) => clock::jumped(now),
             IssueError::ClockWentBack { now, shown } => clock::went_back(now, shown),

@@ -17,7 +17,8 @@ BEGIN
     SELECT attname, atttypid INTO key, of_type FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
         WHERE indrelid = relation AND indisprimary AND indnkeyatts = 1 AND atttypid IN ('bigint'::regtype, ours);
     IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('relation %s has no primary key of one bigint column', relation);
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('relation %s has no primary key of one bigint column', relation),
+            HINT = 'Add the column by ALTER TABLE, with the expression of snowflake_time_expression().';
     ELSIF current_setting('server_version_num')::integer < 180000 OR of_type = ours THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = CASE of_type WHEN ours THEN 'a virtual column cannot use a key of type snowflake'
@@ -54,7 +55,8 @@ BEGIN
     SELECT member INTO own FROM snowflake_adopt.members(relation) member JOIN pg_attribute ON attrelid = member AND attname = column_name
         WHERE member <> relation AND attislocal LIMIT 1;
     IF own IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = format('child table %s has column "%s" of its own', own, column_name);
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = format('child table %s has column "%s" of its own', own, column_name),
+            HINT = 'Drop it there first, or use ALTER TABLE ... NO INHERIT.';
     END IF;
 END
 $$;
@@ -83,7 +85,7 @@ BEGIN
     checks := 'is_time_' || to_hex(hashtextextended(differs, 0));
     RETURN QUERY VALUES
         (1, format('SELECT count(*) AS rows_that_differ, min(%I) AS first, max(%1$I) AS last FROM %s WHERE %s', column_name, relation, differs),
-            'Reads the table. Each of these rows must be corrected first, or the interval be larger.'),
+            'Reads the table. Each of these rows must be corrected first, or within be larger.'),
         (2, format('DO %L', format('BEGIN
         IF EXISTS (SELECT FROM %1$s WHERE %2$s) THEN
             RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'',

@@ -23,7 +23,7 @@ COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, integer) IS
 CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_support(internal) IS
-    'planner support for functions that issue an ID, by which a default that does is known: lets COPY insert many rows at once';
+    'not to be called: planner support for functions that issue an ID, by which a default that does is known; lets COPY insert many rows at once';
 
 -- mutant: nextval-volatile
 CREATE FUNCTION snowflake_nextval() RETURNS bigint

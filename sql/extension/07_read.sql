@@ -3,7 +3,7 @@
 CREATE FUNCTION snowflake_horizon_support(internal) RETURNS internal
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_horizon_support_wrapper';
 COMMENT ON FUNCTION snowflake_horizon_support(internal) IS
-    'planner support for snowflake_horizon(): refuses queries that read a table, which would not see all rows below the horizon';
+    'not to be called: planner support for snowflake_horizon(); refuses queries that read a table, which would not see all rows below the horizon';
 
 CREATE FUNCTION snowflake_horizon() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_horizon_support

@@ -25,7 +25,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_time_expression(name, regtype, text) IS
-    'SQL for the time of the IDs of another layout in a column, in functions of PostgreSQL alone';
+    'SQL for the time of the IDs of this layout in a column, in functions of PostgreSQL alone';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_time_expression(column_name name, of_type regtype DEFAULT 'timestamptz'::regtype) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -66,7 +66,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_add_created_at(regclass, name, boolean, regtype, text) IS
-    'add a generated column with the time of the primary key, which has IDs of another layout';
+    'add a generated column with the time of the primary key, which has IDs of this layout';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_add_created_at(
     relation regclass, column_name name DEFAULT 'created_at', stored boolean DEFAULT false, of_type regtype DEFAULT 'timestamptz'::regtype)

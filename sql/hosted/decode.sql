@@ -29,7 +29,7 @@ COMMENT ON FUNCTION ids.snowflake_time_of(bigint, ids.snowflake_fields) IS 'not 
 CREATE OR REPLACE FUNCTION ids.snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ids.snowflake_time_of(id, ids.snowflake_fields(layout));
-COMMENT ON FUNCTION ids.snowflake_timestamp(bigint, text) IS 'when an ID of another layout was issued';
+COMMENT ON FUNCTION ids.snowflake_timestamp(bigint, text) IS 'when an ID of this layout was issued';
 
 -- now() keeps the planner from taking a form without a layout for IMMUTABLE, so that an index or a generated column must name a layout, as
 -- with the extension.
@@ -57,7 +57,7 @@ CREATE OR REPLACE FUNCTION ids.snowflake_decode(
         OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer, OUT tag integer)
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ids.snowflake_unpack(id, ids.snowflake_fields(layout));
-COMMENT ON FUNCTION ids.snowflake_decode(bigint, text) IS 'fields of an ID of another layout';
+COMMENT ON FUNCTION ids.snowflake_decode(bigint, text) IS 'fields of an ID of this layout';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_decode(
         id bigint, OUT issued_at timestamptz, OUT datacenter_id integer, OUT worker_id integer, OUT sequence integer, OUT tag integer)

@@ -59,7 +59,7 @@ BEGIN
         IF clock_timestamp() > since + interval '1 ms' * ids.snowflake_max_wait_ms() THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'none of the next IDs falls into this place',
                 DETAIL = format('The call has waited %s ms for one.', floor(extract(epoch FROM clock_timestamp() - since) * 1000)),
-                HINT = 'Use a smaller modulus, or a layout with a tag, such as h8.';
+                HINT = 'Use fewer shards or partitions, or a layout with a tag, such as h8.';
         END IF;
     END LOOP;
 END

@@ -53,7 +53,7 @@ BEGIN
     PERFORM ids.snowflake_refuse_time(at, f);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_min_id(timestamptz, text) IS 'lowest ID of the tick of a time in another layout';
+COMMENT ON FUNCTION ids.snowflake_min_id(timestamptz, text) IS 'lowest ID of the tick of a time in this layout';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_min_id(at timestamptz) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -88,7 +88,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_bound(timestamptz, text, text) IS
-    'lowest ID of another layout whose time is >= or > a time, or greatest one whose time is <= or <; NULL if there is none';
+    'lowest ID of this layout whose time is >= or > a time, or greatest one whose time is <= or <; NULL if there is none';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_bound(at timestamptz, operator text) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -100,7 +100,7 @@ CREATE OR REPLACE FUNCTION ids.snowflake_within(id bigint, since timestamptz, un
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN id >= ids.snowflake_bound(since, '>='::text, layout) AND id <= ids.snowflake_bound(until, '<'::text, layout);
 COMMENT ON FUNCTION ids.snowflake_within(bigint, timestamptz, timestamptz, text) IS
-    'whether the time of an ID of another layout is since or later, and before until';
+    'whether the time of an ID of this layout is since or later, and before until';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_within(id bigint, since timestamptz, until timestamptz DEFAULT 'infinity'::timestamptz) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -149,7 +149,7 @@ BEGIN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_compose(timestamptz, integer, integer, integer, integer, text) IS 'ID of another layout with these fields';
+COMMENT ON FUNCTION ids.snowflake_compose(timestamptz, integer, integer, integer, integer, text) IS 'ID of this layout with these fields';
 
 -- now(): see snowflake_timestamp(id).
 CREATE OR REPLACE FUNCTION ids.snowflake_compose(
@@ -190,7 +190,7 @@ BEGIN
     RETURN drawn || E'\n' || letters || meanings;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_explain(bigint, text) IS 'bits of an ID of another layout, grouped by field';
+COMMENT ON FUNCTION ids.snowflake_explain(bigint, text) IS 'bits of an ID of this layout, grouped by field';
 
 -- now(): see snowflake_timestamp(id).
 CREATE OR REPLACE FUNCTION ids.snowflake_explain(id bigint) RETURNS text

@@ -195,7 +195,7 @@ DECLARE
     own bigint := snowflake_registry.own_worker();
     shown text := current_setting('client_min_messages');
 BEGIN
-    IF NOT current_setting('snowflake_registry.is_new')::boolean OR coalesce(lower(source) IN ('', '-1'), true)
+    IF NOT current_setting('snowflake_registry.is_new')::boolean OR coalesce(source = '', true)
         -- The rows of a dump are to come.
         OR NOT EXISTS (SELECT FROM snowflake_registry.registry)
         -- A registry leases it: this one, or one of another fleet, whose numbers say nothing here.

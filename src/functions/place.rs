@@ -148,7 +148,7 @@ fn layout() -> Layout {
 /// The next ID that falls into a place.
 fn placed(near: Option<i64>, falls: impl Fn(i64) -> bool) -> i64 {
     let id = take_placed(near, falls).unwrap_or_else(|error| match error {
-        // Not counted: a modulus says nothing about the server.
+        // Not counted: how many shards there are says nothing about the server.
         IssueError::NothingFits(_) => error.raise(),
         _ => refuse(error),
     });

@@ -119,7 +119,7 @@ fn a_new_registry_leases_the_worker_that_its_own_server_has_from_elsewhere_to_no
 /// By a role that owns the database alone, which may not see the connection string.
 #[test]
 fn a_new_registry_says_nothing_if_its_own_server_has_no_worker_or_leases_it() {
-    for (source, conninfo) in [("-1", ""), ("registry", ""), ("5", "host=/nowhere")] {
+    for (source, conninfo) in [("", ""), ("registry", ""), ("5", "host=/nowhere")] {
         let builder = Cluster::builder().worker(source).set("snowflake_pg.registry_conninfo", conninfo);
         let cluster = builder.start();
         let role = "CREATE ROLE dba LOGIN CREATEROLE; CREATE DATABASE registry OWNER dba";

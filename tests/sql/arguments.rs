@@ -6,7 +6,7 @@ use testbed::{Cluster, Database, test, value};
 /// The functions that people call, each with its name and OID as `f` and `oid`.
 const FUNCTIONS: &str = "(SELECT p.*, p.oid::regprocedure::text AS f FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.deptype = 'e'
     AND d.classid = 'pg_proc'::regclass AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
-    WHERE p.prokind = 'f' AND p.prorettype <> 'trigger'::regtype AND coalesce(obj_description(p.oid, 'pg_proc'), '') !~ '^(not to be called|planner support|I/O)')";
+    WHERE p.prokind = 'f' AND p.prorettype <> 'trigger'::regtype AND coalesce(obj_description(p.oid, 'pg_proc'), '') !~ '^(not to be called|I/O)')";
 
 fn database() -> (Database, Client) {
     let database = Cluster::builder().worker(7).database();
