@@ -126,8 +126,8 @@ BEGIN
     IF is_missing THEN
         its_default := (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
             WHERE adrelid = TG_RELID AND attname = TG_ARGV[0]);
-        IF starts_with(its_default, 'ids.snowflake_nextval_for') THEN
-            -- It chooses the place of the ID.
+        IF starts_with(its_default, 'ids.snowflake_nextval_for') OR starts_with(its_default, 'ids.snowflake_nextval_tagged') THEN
+            -- It chooses the place or the tag of the ID.
             EXECUTE 'SELECT ' || its_default INTO id;
         ELSE
             id := ids.snowflake_take(1::bigint);

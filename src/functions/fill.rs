@@ -1,6 +1,7 @@
 //! A trigger that gives rows their IDs, for tables whose clients send NULL for the key, as postgres_fdw does.
 
 use crate::postgres::catalog::{may_call, sibling_function, type_name};
+use crate::postgres::expression::issues_ids;
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::Oid;
@@ -55,7 +56,7 @@ struct Known {
 enum Source {
     /// The next ID of the server. The role may have it.
     Next,
-    /// The default of the column, which chooses the place of an ID.
+    /// The default of the column, which chooses the place or the tag of an ID.
     Default(*mut pg_sys::ExprState, *mut pg_sys::ExprContext),
 }
 
@@ -67,12 +68,8 @@ extern "C" fn pg_finfo_snowflake_fill() -> &'static pg_sys::Pg_finfo_record {
 
 /// Where the IDs of a column come from; an ERROR unless the role may have them.
 fn source(data: &pg_sys::TriggerData, column: c_int, function: &pg_sys::FmgrInfo) -> Source {
-    let places: [(&CStr, &[Oid]); 2] = [
-        (c"snowflake_nextval_for", &[pg_sys::REGCLASSOID]),
-        (c"snowflake_nextval_for_shard", &[pg_sys::INT4OID, pg_sys::INT4OID]),
-    ];
-    let chooses_place =
-        |called| places.iter().any(|(name, types)| sibling_function(function.fn_oid, name, types) == called);
+    // Any other call of the extension chooses a place or a tag.
+    let next = [c"snowflake_nextval", c"snowflake_id"].map(|name| sibling_function(function.fn_oid, name, &[]));
     // What is prepared points to the constants of the default, so both live as long as the function's context.
     // SAFETY: an open table has this column. A node is of the type that its tag says.
     let prepare = |_: &mut PgMemoryContexts| unsafe {
@@ -80,7 +77,7 @@ fn source(data: &pg_sys::TriggerData, column: c_int, function: &pg_sys::FmgrInfo
         let call = pg_sys::strip_implicit_coercions(default);
         let is_call = !call.is_null() && is_a(call, pg_sys::NodeTag::T_FuncExpr);
         // mutant: trigger-default
-        (is_call && chooses_place((*call.cast::<pg_sys::FuncExpr>()).funcid)).then(|| {
+        (is_call && !next.contains(&(*call.cast::<pg_sys::FuncExpr>()).funcid) && issues_ids(call)).then(|| {
             let state = pg_sys::CreateExecutorState();
             Source::Default(pg_sys::ExecPrepareExpr(default.cast(), state), pg_sys::MakePerTupleExprContext(state))
         })

@@ -183,6 +183,21 @@ fn the_trigger_uses_a_default_that_chooses_the_place_of_an_id_and_no_other() {
     assert_eq!(value(&mut client, "SELECT worker_id FROM plain, snowflake_decode(id)"), "7");
 }
 
+#[test]
+fn the_trigger_uses_a_default_that_chooses_a_tag() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "SELECT snowflake_set_layout('t41 h8 w6 s8');
+             CREATE TABLE tagged (id bigint DEFAULT snowflake_nextval_tagged(3));
+             CREATE TRIGGER fill BEFORE INSERT ON tagged FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
+             INSERT INTO tagged VALUES (NULL)",
+        )
+        .expect("rows");
+    assert_eq!(value(&mut client, "SELECT tag FROM tagged, snowflake_decode(id)"), "3");
+}
+
 /// PostgreSQL before 19 has a setting by which a backslash in a string means something.
 #[test]
 fn the_script_and_its_functions_do_not_depend_on_how_the_session_reads_strings() {

@@ -46,6 +46,22 @@ fn a_row_whose_key_is_null_gets_an_id_however_it_is_inserted() {
 }
 
 #[test]
+fn a_default_that_chooses_a_tag_gives_it_to_the_rows_of_the_trigger_too() {
+    let cluster = Cluster::builder().worker(7).set("snowflake_pg.layout", "t41 h8 w6 s8").start();
+    let mut client = cluster.connect();
+    client
+        .batch_execute(
+            "CREATE EXTENSION snowflake_pg;
+             CREATE TABLE orders (item text, id bigint PRIMARY KEY DEFAULT snowflake_nextval_tagged(3));
+             CREATE TRIGGER fill_id BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
+             INSERT INTO orders VALUES ('a', NULL), ('b', NULL); INSERT INTO orders (item) VALUES ('c')",
+        )
+        .expect("rows");
+    let tags = "SELECT array_agg((snowflake_decode(id)).tag ORDER BY item) FROM orders";
+    assert_eq!(value(&mut client, tags), "{3,3,3}");
+}
+
+#[test]
 fn a_key_that_is_given_is_kept_and_an_update_to_null_is_refused() {
     let (_cluster, mut client) = server();
     assert_eq!(value(&mut client, "INSERT INTO orders VALUES ('a', 5) RETURNING id"), "5");
