@@ -6,6 +6,7 @@ mod extension;
 mod made;
 mod obstacles;
 mod online;
+mod owners;
 mod plans;
 mod schema;
 mod stale;

@@ -7,6 +7,7 @@ CREATE FUNCTION snowflake_adopt.time_expression(column_name name, of_type regtyp
     LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_time_expression_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_adopt.time_expression(name, regtype, text) IS 'not to be called: snowflake_time_expression() with a layout';
 
+-- As snowflake_key_of(). It is not called, since whoever owns its schema could put another one there.
 CREATE FUNCTION snowflake_adopt.key_of_time(relation regclass) RETURNS name
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

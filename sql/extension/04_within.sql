@@ -34,7 +34,6 @@ CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz
 COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
     'whether the time of an ID of this layout is since or later, and before until; uses an index on the ID';
 
-
 -- PostgreSQL's casts refuse what its operators compare.
 CREATE FUNCTION snowflake_instant(at timestamp) RETURNS timestamptz
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_instant_wrapper';
