@@ -4,6 +4,7 @@ use super::horizon;
 use crate::postgres::catalog::{c_string, identifier, name_of_table, relation_kind, type_name};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable, quoted};
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, PgRelation, Spi};
@@ -27,8 +28,13 @@ extern "C-unwind" fn snowflake_poll(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     let table = table(call);
     // SAFETY: a function that returns a set, whose rows are of the type of its first argument.
     unsafe { pg_sys::InitMaterializedSRF(call, 0) };
-    let Some((after, max_rows)) = argument(call, 1).zip(argument(call, 2)) else { return pg_sys::Datum::null() };
-    let poll = Poll { table, after, max_rows, key: argument::<&CStr>(call, 3).map(CStr::to_owned) };
+    let poll = Poll {
+        table,
+        // No rows would look like a reader that has read all: one that has lost its position would wait for ever.
+        after: argument(call, 1).unwrap_or_else(|| raise(is_null("after").set_hint("Begin with 0."))),
+        max_rows: argument(call, 2).unwrap_or_else(|| raise(is_null("max_rows"))),
+        key: argument::<&CStr>(call, 3).map(CStr::to_owned),
+    };
     if poll.max_rows < 1 {
         raise(
             error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "max_rows must be greater than 0")
@@ -67,6 +73,10 @@ unsafe extern "C-unwind" {
 fn argument<T: FromDatum>(call: pg_sys::FunctionCallInfo, number: usize) -> Option<T> {
     // SAFETY: the function is declared with an argument of this type.
     unsafe { pgrx::fcinfo::pg_getarg(call, number) }
+}
+
+fn is_null(argument: &str) -> ErrorReport {
+    error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
 }
 
 /// The table whose row type the first argument has.

@@ -246,6 +246,8 @@ fn a_poll_of_what_is_no_table_with_an_id_is_refused() {
             "\"copied\" is a materialized view, and cannot be polled",
         ),
         ("snowflake_poll(NULL::far, 0, column_name => 'id')", "\"far\" is a foreign table, and cannot be polled"),
+        ("snowflake_poll(NULL::orders, NULL)", "after must not be null"),
+        ("snowflake_poll(NULL::orders, 0, NULL)", "max_rows must not be null"),
         ("snowflake_poll(NULL::orders, 0, 0)", "max_rows must be greater than 0"),
     ] {
         assert_eq!(error(&mut client, &format!("SELECT * FROM {call}")).message(), message, "{call}");
