@@ -125,8 +125,6 @@ pub struct Mark<'a, S> {
     pub storage: S,
     /// When the write to WAL began, which the next write to disk completes.
     began_ms: Option<u64>,
-    /// Whether a start or an extension was told of, and not how it ended.
-    is_under_way: bool,
 }
 
 /// Whether a call needs a further mark.
@@ -154,40 +152,33 @@ pub fn need(generator: &Generator, tick: Tick) -> Need {
 impl<'a, S: Storage> Mark<'a, S> {
     /// The mark of a server.
     pub fn new(generator: &'a Generator, state: &'a MarkState, settings: MarkSettings, storage: S) -> Self {
-        Self { generator, state, settings, storage, began_ms: None, is_under_way: false }
+        Self { generator, state, settings, storage, began_ms: None }
     }
 
     /// Extends the mark past `tick()`.
     ///
     /// The mark goes to WAL, then to disk, and is used only then.
     pub fn extend(&mut self, tick: impl Fn() -> Tick, now: UnixMs) -> Result<(), S::Error> {
-        let extended = self.extend_past(tick, now);
-        self.tell_of_end(extended)
-    }
-
-    /// Tells of a failure, unless it came before anything was told.
-    fn tell_of_end<T>(&mut self, outcome: Result<T, S::Error>) -> Result<T, S::Error> {
-        if std::mem::take(&mut self.is_under_way) && outcome.is_err() {
-            self.storage.tell(&[Event::Failed {}]);
-        }
-        outcome
-    }
-
-    fn extend_past(&mut self, tick: impl Fn() -> Tick, now: UnixMs) -> Result<(), S::Error> {
         let generator = self.generator;
         let needed = || tick().max(generator.last_tick());
         let directory = self.check_directory()?;
         let identity = self.storage.identity(directory, self.storage.worker()?)?;
         let last = self.last_record()?;
         let mark = self.mark_for(needed(), now)?;
-        self.is_under_way = true;
-        self.storage.tell(&[Event::Extends {
-            issued: self.issued(),
-            mark,
-            limit: self.limit()?,
-            wal_mark: self.wal_mark(),
-            jumps_to: self.jumps_to(needed()),
-        }]);
+        let (issued, limit, wal_mark) = (self.issued(), self.limit()?, self.wal_mark());
+        let jumps_to = self.jumps_to(needed());
+        self.storage.tell(&[Event::Extends { issued, mark, limit, wal_mark, jumps_to }]);
+        self.extend_to(mark, needed, now, identity, last).inspect_err(|_| self.storage.tell(&[Event::Failed {}]))
+    }
+
+    fn extend_to(
+        &mut self,
+        mark: UnixMs,
+        needed: impl Fn() -> Tick,
+        now: UnixMs,
+        identity: Identity,
+        last: Option<Record>,
+    ) -> Result<(), S::Error> {
         // mutant: extension-skips-wal
         self.log(identity.worker, mark)?;
         // A call that has ended meanwhile must not move the mark to where it wanted it, and a grant can be lower now.
@@ -208,7 +199,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let record = Record { revision: 0, life, previous_life, mark, logged: 0, identity, machine, others, later };
         let same_worker = last.is_none_or(|last| last.identity.worker == identity.worker);
         assert!(same_worker, "the mark of a worker would be replaced by another's, {}", identity.worker);
-        let covered = self.settings.layout.time_of(generator.covered_until());
+        let covered = self.settings.layout.time_of(self.generator.covered_until());
         assert!(mark >= covered, "I1: the mark would fall to {mark}, and IDs can be issued up to {covered}");
         // mutant: publish-after-persist
         self.persist(last.as_ref(), record)?;

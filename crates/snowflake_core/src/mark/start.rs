@@ -151,11 +151,6 @@ impl<S: Storage> Mark<'_, S> {
     /// begins less far ahead of its clock, and the first one of a cluster not at all. It writes no mark meanwhile, so it
     /// waits again after a crash.
     pub fn start(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
-        let begin = self.start_at(now);
-        self.tell_of_end(begin)
-    }
-
-    fn start_at(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
         let (plan, layout, state) = (self.plan(|_| now)?, self.settings.layout, self.state);
         if self.is_pending(&plan) {
             let until = state.not_before();
@@ -172,25 +167,24 @@ impl<S: Storage> Mark<'_, S> {
         }
         let now_tick = layout.tick_at(now).map_err(|error| Refusal::Clock(now, error))?;
         let first = plan.first_tick(&layout, now_tick);
-        let Plan { identity, record, last_life, point, told, .. } = plan;
+        let (mark, limit, wal_mark) = (self.mark_for(first, now)?, self.limit()?, self.wal_mark());
+        state.refusal.store(0, Relaxed);
+        self.storage.tell(&plan.told);
+        self.storage.tell(&[Event::Starts { first: layout.time_of(first), mark, limit, wal_mark }]);
+        self.start_at(first, now_tick, mark, plan).inspect_err(|_| self.storage.tell(&[Event::Failed {}]))
+    }
+
+    fn start_at(&mut self, first: Tick, now_tick: Tick, wanted: UnixMs, plan: Plan) -> Result<Begin, S::Error> {
+        let (layout, state) = (self.settings.layout, self.state);
+        let Plan { now, identity, record, last_life, point, .. } = plan;
         let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let begin = layout.time_of(first);
         assert!(begin >= point.floor && begin >= known, "I2: IDs would begin at {begin}, and the mark is {known}");
         let point = StartPoint { floor: begin, ..point };
-        let wanted = self.mark_for(first, now)?;
-        state.refusal.store(0, Relaxed);
-        self.is_under_way = true;
-        self.storage.tell(&told);
-        self.storage.tell(&[Event::Starts {
-            first: begin,
-            mark: wanted,
-            limit: self.limit()?,
-            wal_mark: self.wal_mark(),
-        }]);
         // mutant: start-skips-wal
         self.log_first(identity.worker, wanted)?;
         let mark = wanted.min(self.limit()?);
-        if mark <= layout.time_of(first) {
+        if mark <= begin {
             return Err(Refusal::LeaseEnded.into());
         }
         let others = record.map_or_else(OtherMarks::default, |record| record.others_for(identity.worker));
@@ -200,11 +194,11 @@ impl<S: Storage> Mark<'_, S> {
         // mutant: wal-not-told
         if !self.goes_through_wal() && !self.is_disowned_in_wal(identity.worker) {
             // mutant: told-before-record
-            let written = self.persist_first(record.as_ref(), layout.time_of(first), identity, others, last_life)?;
+            let written = self.persist_first(record.as_ref(), begin, identity, others, last_life)?;
             self.disown(identity.worker)?;
             state.in_wal.store(0, Relaxed);
-            let begin = self.start_at(now)?;
-            let Begin::At { was_pending, was_copied_up, .. } = begin else { return Ok(begin) };
+            let again = self.start(now)?;
+            let Begin::At { was_pending, was_copied_up, .. } = again else { return Ok(again) };
             return Ok(Begin::At {
                 point,
                 was_pending,

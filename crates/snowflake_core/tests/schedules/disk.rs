@@ -33,7 +33,7 @@ pub struct Disk {
     lives: u64,
     wal: WalPage,
     /// What the server has told.
-    told: RefCell<Vec<Event>>,
+    pub told: RefCell<Vec<Event>>,
     /// Whether files were lost or exchanged.
     is_touched: bool,
 }

@@ -2,7 +2,9 @@
 
 use super::disk::Failure;
 use super::server::Server;
+use snowflake_core::UnixMs;
 use snowflake_core::mark::record::Record;
+use snowflake_core::mark::trace::Event;
 use snowflake_core::mark::{Refusal, Storage, WalMark};
 
 /// A server that has issued an ID, and extended its mark since.
@@ -62,6 +64,23 @@ fn a_record_says_how_far_the_mark_in_wal_was() {
         assert_eq!(server.disk.record.map(|record| record.logged), Some(in_wal));
     }
     assert_eq!(running(WalMark::Off).disk.record.map(|record| record.logged), Some(0));
+}
+
+/// By it, a replay knows that nothing more of it is written.
+#[test]
+fn an_extension_or_a_start_records_that_it_failed_if_it_has_recorded_that_it_goes_on() {
+    let mut server = running(WalMark::Prefer);
+    let (needed, recorded) = (server.generator.covered_until(), server.disk.told.borrow().len());
+    server.disk.usable_until = server.clock;
+    assert!(!server.extend(needed), "the grant is too low");
+    assert_eq!(server.disk.told.borrow().len(), recorded);
+    (server.disk.usable_until, server.disk.works) = (UnixMs::MAX, false);
+    assert!(!server.extend(needed), "the disk does not work");
+    assert!(matches!(server.disk.told.borrow()[recorded..], [Event::Extends { .. }, Event::Failed {}]));
+    server.happen(&super::events::Event::Crash);
+    let now = server.clock;
+    assert!(matches!(server.mark().start(now), Err(Failure::Disk)));
+    assert!(matches!(server.disk.told.borrow()[..], [.., Event::Starts { .. }, Event::Failed {}]));
 }
 
 #[test]
