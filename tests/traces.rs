@@ -1,4 +1,4 @@
-//! What the servers of all tests have told of their marks, held to the model of the mark.
+//! What the servers of all tests have recorded of their marks, held to the model of the mark.
 
 use mark_model::coverage;
 use mark_model::replay::{Findings, Touch, collect, replay};
@@ -23,8 +23,8 @@ struct Seen {
 
 static SEEN: LazyLock<Mutex<Seen>> = LazyLock::new(Mutex::default);
 
-/// Rules without which the model allows what servers do: the events do not tell when an ID is issued, nor whether a standby
-/// has the mark, and others stand in for the rest, unless a server dies at a rare moment.
+/// Rules without which the model allows what servers do: the events do not say when an ID is issued, nor whether a
+/// standby has the mark, and others stand in for the rest, unless a server dies at a rare moment.
 const UNSEEN: &[Rule] = &[
     Rule::MarkBeforeIds,
     Rule::CopiedLifeSaysNothing,
@@ -40,10 +40,10 @@ pub fn check(traces: &Traces) -> Result<(), String> {
         (false, true) => Touch::Files,
         (false, false) => Touch::Nothing,
     };
-    let told = collect(&traces.files());
-    let findings = replay(&told, touch, World::ALONE)?;
+    let traced = collect(&traces.files());
+    let findings = replay(&traced, touch, World::ALONE)?;
     let noticed: Vec<_> =
-        Rule::ALL.into_iter().filter(|rule| replay(&told, touch, World::ALONE.without(*rule)).is_err()).collect();
+        Rule::ALL.into_iter().filter(|rule| replay(&traced, touch, World::ALONE.without(*rule)).is_err()).collect();
     let possible = audit_lives(traces, touch)?;
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     seen.findings.add(&findings);

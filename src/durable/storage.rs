@@ -140,7 +140,7 @@ impl Storage for Disk {
     }
 
     /// Shows in the view what is wrong with the mark in WAL, if anything is, and logs it once a minute.
-    fn tell_of_wal(&mut self, failure: Option<IssueError>) {
+    fn report_wal(&mut self, failure: Option<IssueError>) {
         let Shared { wal_failure, wal_warnings, .. } = shared();
         match failure {
             Some(failure) => {
@@ -154,7 +154,7 @@ impl Storage for Disk {
         directory_lock::sign(&self.directory);
     }
 
-    fn tell(&self, events: &[Event]) {
-        trace::tell_of_mark(events, self.layout);
+    fn trace(&self, events: &[Event]) {
+        trace::record_of_mark(events, self.layout);
     }
 }

@@ -1,4 +1,4 @@
-//! The file that tells what has happened to the mark: `snowflake_pg.trace` in the data directory. See
+//! The file that shows what has happened to the mark: `snowflake_pg.trace` in the data directory. See
 //! [`snowflake_core::mark::trace`] for its bytes.
 //!
 //! Each event is written at once, so a server that is killed loses none. Nothing is flushed: after a power cut, the last
@@ -19,7 +19,7 @@ use rustix::fs::{CWD, OFlags};
 use snowflake_core::UnixMs;
 use snowflake_core::formats::{Newer, Release, Unreadable};
 use snowflake_core::id::layout::Layout;
-use snowflake_core::mark::lives::{self, LifeSpan, Lives, Teller};
+use snowflake_core::mark::lives::{self, LifeSpan, Lives, Recorder};
 use snowflake_core::mark::trace::{Entry, Event, file};
 use std::fs::File;
 use std::io::Read;
@@ -38,7 +38,7 @@ struct Opened {
     server: u64,
     /// The place of its last life when it was opened; 0 if there was none.
     last_life: u64,
-    /// What this process has told of a life that is to begin.
+    /// What this process has recorded of a life that is to begin.
     lives: Lives,
 }
 
@@ -68,8 +68,8 @@ fn warn_of_newer(path: &StatePath, newer: Newer) {
         .report(PgLogLevel::WARNING);
 }
 
-/// Tells of events, one right after the other.
-pub fn tell(events: &[Event]) {
+/// Records events, one right after the other.
+pub fn record(events: &[Event]) {
     let file = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(Opened { file, .. }) = file.as_ref() {
         let first = shared().next_event.fetch_add(events.len() as u64, Ordering::Relaxed);
@@ -77,10 +77,10 @@ pub fn tell(events: &[Event]) {
     }
 }
 
-/// Tells of events of the mark, and writes what they say of lives of this server, whose IDs have this layout. Under the
+/// Records events of the mark, and writes what they say of lives of this server, whose IDs have this layout. Under the
 /// lock of the mark.
-pub fn tell_of_mark(events: &[Event], layout: Layout) {
-    tell(events);
+pub fn record_of_mark(events: &[Event], layout: Layout) {
+    record(events);
     if let Some(opened) = FILE.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
         let at = clock::unix_ms();
         events.iter().for_each(|&event| opened.follow(event, at, layout));
@@ -91,9 +91,9 @@ impl Opened {
     fn follow(&mut self, event: Event, at: UnixMs, layout: Layout) {
         let begun = shared().last_life.load(Ordering::Relaxed);
         let last = if begun > 0 { begun } else { self.last_life };
-        let teller = Teller { server: self.server, layout, last, has_begun: begun > 0 };
+        let recorder = Recorder { server: self.server, layout, last, has_begun: begun > 0 };
         let read = || read_life(&self.file, last).ok().flatten();
-        for life in self.lives.after(event, at, &teller, read).into_iter().flatten() {
+        for life in self.lives.after(event, at, &recorder, read).into_iter().flatten() {
             let _ = self.file.write_all_at(&life.encode(), lives::offset(life.nth));
             if life.nth > last {
                 shared().last_life.store(life.nth, Ordering::Relaxed);

@@ -74,7 +74,7 @@ fn accept_mark(force: bool) -> Result<Option<UnixMs>, IssueError> {
         MarkConflict::NotTheLast | MarkConflict::LeftBehind => last_life.map_or(0, |last| last.life.number),
         _ => record.map_or(0, |record| record.life),
     };
-    server.storage.tell(&[Event::begins(&identity, now), Event::Accepts { mark, follows, found }]);
+    server.storage.trace(&[Event::begins(&identity, now), Event::Accepts { mark, follows, found }]);
     server.persist_first(record.as_ref(), mark, identity, others, last_life)?;
     drop(lock);
     let what = match conflict {
@@ -198,7 +198,7 @@ fn reset_mark(floor: UnixMs) -> Result<UnixMs, IssueError> {
     }
     must_fit(mark, identity.layout)?;
     // The marks of other workers are lost, too.
-    server.storage.tell(&[Event::begins(&identity, now), Event::Resets { mark }]);
+    server.storage.trace(&[Event::begins(&identity, now), Event::Resets { mark }]);
     server.persist_first(None, mark, identity, OtherMarks::all_at(mark), last_life)?;
     let near = now.saturating_add(gucs::max_borrow_ms());
     state.wait_after_reset(if mark > near { mark - gucs::max_borrow_ms() } else { 0 });

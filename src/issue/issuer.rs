@@ -141,7 +141,7 @@ pub fn advance(past: Tick) -> Result<(), IssueError> {
     while past >= issuer.generator.covered_until() {
         issuer.extend(past, &mut budget)?;
     }
-    trace::tell(&[Event::Advances { past: issuer.layout.time_of(past) }]);
+    trace::record(&[Event::Advances { past: issuer.layout.time_of(past) }]);
     issuer.generator.advance(past);
     Ok(())
 }

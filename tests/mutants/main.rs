@@ -142,7 +142,7 @@ impl Tree {
         }
     }
 
-    /// Takes the assertions out of the mark and of its schedules, so that only what servers tell shows what is wrong.
+    /// Takes the assertions out of the mark and of its schedules, so that only what servers record shows what is wrong.
     /// Returns the sources with them.
     fn take_out_assertions(&self) -> Vec<Source> {
         let core = self.root.join("crates/snowflake_core");

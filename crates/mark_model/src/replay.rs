@@ -1,7 +1,7 @@
-//! Holds servers to the model: each event that a server has told must be a step that the model can take.
+//! Holds servers to the model: each event that a server has recorded must be a step that the model can take.
 //!
-//! What happens between events is not told: a process that ends before or after what it was writing, a write that fails,
-//! files that are copied or put back. So a replay keeps all states in which the server can be, and drops those that an
+//! What happens between events is not recorded: a process that ends before or after what it was writing, a write that
+//! fails, files that are copied or put back. So a replay keeps all states in which the server can be, and drops those that an
 //! event rules out. If none is left, the server has done what the model cannot do.
 
 mod grants;
@@ -73,9 +73,9 @@ pub fn replay(traces: &[Trace], touch: Touch, world: World) -> Result<Findings, 
     for trace in traces {
         findings.servers += 1;
         if let Some(position) = trace.gap() {
-            return Err(told(trace, position, "has not told of all events"));
+            return Err(deviation(trace, position, "has not recorded all events"));
         }
-        // A file that was copied, or has turned, does not tell how it began.
+        // A file that was copied, or has turned, does not show how it began.
         let begins = trace.copy_of == 0 && trace.entries.first().is_some_and(|entry| entry.number == 1);
         findings.untouched += u64::from(begins && touch == Touch::Nothing);
         let mut replay = Replay::new(&written, if begins { touch } else { touch.max(Touch::Files) }, world);
@@ -83,7 +83,7 @@ pub fn replay(traces: &[Trace], touch: Touch, world: World) -> Result<Findings, 
             findings.events += 1;
             match replay.follow(entry.event) {
                 Ok(true) => {}
-                Ok(false) => return Err(told(trace, position, "does what the model cannot do")),
+                Ok(false) => return Err(deviation(trace, position, "does what the model cannot do")),
                 Err(Outside(what)) => {
                     *findings.outside.entry(what).or_default() += 1;
                     break;
@@ -96,8 +96,8 @@ pub fn replay(traces: &[Trace], touch: Touch, world: World) -> Result<Findings, 
     Ok(findings)
 }
 
-/// What the server has told up to the event that shows this.
-fn told(trace: &Trace, position: usize, what: &str) -> String {
+/// What the server has recorded up to the event that shows this.
+fn deviation(trace: &Trace, position: usize, what: &str) -> String {
     const BEFORE: usize = 30;
     let mut text = format!("server {:x} {what}, last:\n", trace.file);
     for entry in &trace.entries[position.saturating_sub(BEFORE)..=position] {

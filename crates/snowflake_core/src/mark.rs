@@ -167,8 +167,8 @@ impl<'a, S: Storage> Mark<'a, S> {
         let mark = self.mark_for(needed(), now)?;
         let (issued, limit, wal_mark) = (self.issued(), self.limit()?, self.wal_mark());
         let jumps_to = self.jumps_to(needed());
-        self.storage.tell(&[Event::Extends { issued, mark, limit, wal_mark, jumps_to }]);
-        self.extend_to(mark, needed, now, identity, last).inspect_err(|_| self.storage.tell(&[Event::Failed {}]))
+        self.storage.trace(&[Event::Extends { issued, mark, limit, wal_mark, jumps_to }]);
+        self.extend_to(mark, needed, now, identity, last).inspect_err(|_| self.storage.trace(&[Event::Failed {}]))
     }
 
     fn extend_to(
@@ -213,7 +213,7 @@ impl<'a, S: Storage> Mark<'a, S> {
             return Ok(());
         }
         let lowest = self.issued();
-        self.storage.tell(&[Event::Stops { issued: lowest }]);
+        self.storage.trace(&[Event::Stops { issued: lowest }]);
         self.check_directory()?;
         // mutant: lower-own-mark
         if let Some(last) = self.last_record()?
@@ -274,12 +274,12 @@ impl<'a, S: Storage> Mark<'a, S> {
             WalMark::Off => {}
             WalMark::Prefer => {
                 let failure = self.write_wal(worker, mark).err();
-                self.storage.tell_of_wal(failure);
+                self.storage.report_wal(failure);
             }
             WalMark::Require => {
                 self.write_wal(worker, mark)?;
                 self.storage.wait_for_standbys()?;
-                self.storage.tell_of_wal(None);
+                self.storage.report_wal(None);
             }
         }
         Ok(())
@@ -288,7 +288,7 @@ impl<'a, S: Storage> Mark<'a, S> {
     fn write_wal(&mut self, worker: Worker, mark: UnixMs) -> Result<(), S::Error> {
         let counts = self.storage.write_wal(worker, mark)?;
         assert!(counts >= mark, "I1: WAL has a mark of {counts} after {mark} was written there");
-        self.storage.tell(&[Event::Logged { worker, mark, counts }]);
+        self.storage.trace(&[Event::Logged { worker, mark, counts }]);
         self.state.in_wal.store(counts, Relaxed);
         Ok(())
     }
@@ -342,7 +342,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         // mutant: life-left-prepared
         self.storage.commit_life()?;
         let Life { number, revision, worker, wal_mark } = life;
-        self.storage.tell(&[Event::Born { number, revision, wal_mark, worker }]);
+        self.storage.trace(&[Event::Born { number, revision, wal_mark, worker }]);
         Ok(written)
     }
 
@@ -366,7 +366,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         // mutant: failed-slot
         let adds = !has_failed && previous_revision > 0 && revision == previous_revision + 1;
         let written = if adds { self.storage.add_record(&record) } else { self.storage.replace_record(&record) }?;
-        self.storage.tell(&[Event::recorded(&record)]);
+        self.storage.trace(&[Event::recorded(&record)]);
         state.write_failed.store(false, Relaxed);
         state.revision.store(revision, Relaxed);
         state.flushed.store(record.mark, Relaxed);
@@ -384,7 +384,7 @@ impl<'a, S: Storage> Mark<'a, S> {
         let needed = layout.time_of(needed);
         self.state.set_extension(self.extension(needed, mark.saturating_sub(needed)));
         let soft_limit = reservation::soft_limit(now, needed, mark);
-        self.storage.tell(&[Event::Used { mark }]);
+        self.storage.trace(&[Event::Used { mark }]);
         // mutant: used-beyond-mark
         self.generator.cover(layout.first_tick_from(soft_limit), layout.first_tick_from(mark));
     }

@@ -121,8 +121,8 @@ impl Builder {
         cluster
     }
 
-    /// A server without a data directory, which the caller makes and runs. What it has told is lost with that, unless the
-    /// caller [holds](Cluster::hold_trace) it.
+    /// A server without a data directory, which the caller makes and runs. What it has recorded is lost with that, unless
+    /// the caller [holds](Cluster::hold_trace) it.
     pub fn bare(&self) -> Cluster {
         let cluster = self.empty();
         make_private(cluster.held_traces());

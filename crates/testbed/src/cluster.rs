@@ -85,8 +85,8 @@ impl Cluster {
         self.host().join(traces::HELD)
     }
 
-    /// Keeps what a running server tells, even if somebody else makes its data directory anew: its records stay in a state
-    /// directory elsewhere, and nobody would know who has written them.
+    /// Keeps what a running server records, even if somebody else makes its data directory anew: its records stay in a
+    /// state directory elsewhere, and nobody would know who has written them.
     pub fn hold_trace(&self) {
         let trace = self.data.join(traces::NAME);
         let Ok(found) = fs::metadata(&trace) else { return };

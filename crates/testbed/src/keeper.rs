@@ -29,9 +29,9 @@ impl Cluster {
         sleep_past(self.mark());
     }
 
-    /// The marks that a server has used, in their order, as it tells.
+    /// The marks that a server has used, in their order, as its trace says.
     pub fn used_marks(&self) -> Vec<UnixMs> {
-        let bytes = fs::read(self.data.join(traces::NAME)).expect("what the server tells");
+        let bytes = fs::read(self.data.join(traces::NAME)).expect("the trace");
         let used = |entry: Entry| if let Event::Used { mark } = entry.event { Some(mark) } else { None };
         file::entries(&bytes).into_iter().filter_map(used).collect()
     }

@@ -90,13 +90,13 @@ impl Case {
     }
 }
 
-/// Says what is wrong with what servers have told.
+/// Says what is wrong with what servers have recorded.
 pub type Check = fn(&Traces) -> Result<(), String>;
 
 /// Runs these tests, and those with the attribute, as the command line asks for. A filter of several words chooses tests
-/// whose names have all of them, and `|` separates such filters. `check` says what is wrong with what the servers of a test
-/// that has passed have told. `report` prints what the tests have seen, and says what is wrong with that; it is told whether
-/// all tests have run.
+/// whose names have all of them, and `|` separates such filters. `check` says what is wrong with what the servers of a
+/// test that has passed have recorded. `report` prints what the tests have seen, and says what is wrong with that; it is
+/// told whether all tests have run.
 pub fn run(
     cases: impl IntoIterator<Item = Case>,
     check: Check,

@@ -1,4 +1,4 @@
-//! What the servers of a test have told of their marks, for a check after the test.
+//! What the servers of a test have recorded of their marks, for a check after the test.
 
 use std::cell::RefCell;
 use std::fs;
@@ -36,7 +36,7 @@ impl Traces {
         CURRENT.with_borrow(Clone::clone).unwrap_or_else(|| Arc::clone(&OTHERS))
     }
 
-    /// Runs a test, and returns what its servers have told.
+    /// Runs a test, and returns what its servers have recorded.
     #[cfg(feature = "runner")]
     pub(crate) fn of<T>(run: impl FnOnce() -> T) -> (T, Arc<Self>) {
         let traces = Arc::<Self>::default();
@@ -52,7 +52,7 @@ impl Traces {
         Arc::clone(&OTHERS)
     }
 
-    /// Keeps what the stopped server in this data directory has told.
+    /// Keeps what the stopped server in this data directory has recorded.
     pub(crate) fn keep(&self, data: &Path) {
         self.keep_file(&data.join(NAME));
     }

@@ -17,7 +17,7 @@ use crate::{trusted_clock, worker};
 use pgrx::{PgLogLevel, log, pg_sys};
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::StoredMark;
-use snowflake_core::mark::trace::Event as Told;
+use snowflake_core::mark::trace::Event as Traced;
 use snowflake_core::registry_client::io::{Claim, Claimed, DurableLease, Event, Grant, Io, Occasion, Renewal, Wish};
 use snowflake_core::server::identity::Worker;
 use snowflake_core::server::lease::{Lease, LeaseStart, Location, Token};
@@ -216,7 +216,7 @@ impl Io for ServerIo {
         self.locked = None;
         let (LeaseStart::Continued(begins) | LeaseStart::First(begins) | LeaseStart::At(begins)) = start;
         stops::here("grant-use");
-        trace::tell(&[Told::Granted { worker: lease.worker, begins, until: lease.granted_until }]);
+        trace::record(&[Traced::Granted { worker: lease.worker, begins, until: lease.granted_until }]);
         shared().lease.publish(lease.worker, start, lease.granted_until);
     }
 
@@ -374,13 +374,13 @@ impl Io for ServerIo {
     }
 }
 
-/// Allows timestamps below another time. Tells of it while the lower grant is in force: nobody else tells of a mark above
+/// Allows timestamps below another time. Records it while the lower grant is in force: nobody else records a mark above
 /// what was granted, except one who has read the grant before.
 fn grant(until: UnixMs) {
     let lease = &shared().lease;
     if until < lease.granted_until() {
         lease.grant(until);
     }
-    trace::tell(&[Told::GrantEnds { until }]);
+    trace::record(&[Traced::GrantEnds { until }]);
     lease.grant(until);
 }

@@ -9,7 +9,7 @@ use snowflake_core::mark::life::{self, LastLife, Life};
 use snowflake_core::mark::record::Record;
 use snowflake_core::mark::start_table::StartPoint;
 use snowflake_core::mark::state_file::{self, Damage};
-use snowflake_core::mark::trace::Event as Told;
+use snowflake_core::mark::trace::Event as Traced;
 use snowflake_core::mark::wal_page::{InWal, WalPage};
 use snowflake_core::mark::{Begin, Mark, MarkSettings, MarkState, Refusal, Storage, WalMark};
 use snowflake_core::server::identity::{Identity, Inode, Worker};
@@ -253,11 +253,11 @@ impl Storage for &mut Files {
         Ok(())
     }
 
-    fn tell_of_wal(&mut self, _failure: Option<Failure>) {}
+    fn report_wal(&mut self, _failure: Option<Failure>) {}
 
     fn sign(&mut self) {}
 
-    fn tell(&self, _events: &[Told]) {}
+    fn trace(&self, _events: &[Traced]) {}
 }
 
 /// What a page has beside its header.

@@ -163,11 +163,11 @@ impl Storage for Disk<'_, '_> {
         unreachable!("marks always go through WAL")
     }
 
-    fn tell_of_wal(&mut self, failure: Option<Failure>) {
+    fn report_wal(&mut self, failure: Option<Failure>) {
         assert!(failure.is_none_or(|failure| matches!(failure, Failure::Died)), "WAL is never damaged");
     }
 
     fn sign(&mut self) {}
 
-    fn tell(&self, _events: &[Event]) {}
+    fn trace(&self, _events: &[Event]) {}
 }

@@ -18,7 +18,7 @@ pub struct Grants {
 struct Lease {
     worker: u64,
     begins: u64,
-    /// The grant that was told last.
+    /// The grant that was recorded last.
     until: u64,
     /// The highest grant that the next mark can go by: the registry client lowers a grant while another process decides.
     most: u64,

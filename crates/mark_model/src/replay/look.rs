@@ -2,21 +2,21 @@
 
 use super::numbers::{Outside, page};
 use super::server::Replay;
-use super::steps::{Told, UNTOLD};
+use super::steps::{Traced, UNTRACED};
 use crate::found::Found;
 use crate::state::{InPage, State};
 use snowflake_core::mark::trace::Event;
 
 impl Replay<'_> {
     /// The states in which a start can have found this. `adopts` if somebody may have put it there.
-    pub(super) fn with_found(&mut self, states: &[State], told: &Told, adopts: bool) -> Result<Vec<State>, Outside> {
+    pub(super) fn with_found(&mut self, states: &[State], start: &Traced, adopts: bool) -> Result<Vec<State>, Outside> {
         let mut found = Vec::new();
         for state in states {
             let mut state = *state;
-            if self.takes_over(&mut state, told, adopts)?
-                && self.has_record(&mut state, told, adopts)?
-                && self.has_life(&mut state, told, adopts)
-                && self.has_page(&mut state, told, adopts)?
+            if self.takes_over(&mut state, start, adopts)?
+                && self.has_record(&mut state, start, adopts)?
+                && self.has_life(&mut state, start, adopts)
+                && self.has_page(&mut state, start, adopts)?
             {
                 found.push(state);
             }
@@ -25,11 +25,11 @@ impl Replay<'_> {
     }
 
     /// The configuration of the server, which can be another one at each start.
-    fn takes_over(&mut self, state: &mut State, told: &Told, adopts: bool) -> Result<bool, Outside> {
-        let Event::Begins { timeline, system_identifier, directory, worker, layout, .. } = told.begins else {
+    fn takes_over(&mut self, state: &mut State, start: &Traced, adopts: bool) -> Result<bool, Outside> {
+        let Event::Begins { timeline, system_identifier, directory, worker, layout, .. } = start.begins else {
             return Ok(false);
         };
-        let Event::Decided { was_standby, .. } = told.decided else { return Ok(false) };
+        let Event::Decided { was_standby, .. } = start.decided else { return Ok(false) };
         let at = &mut state.servers[0];
         (at.worker, at.layout) = (self.numbers.worker(worker)?, self.numbers.layout(layout)?);
         let (cluster, timeline) = (self.numbers.cluster(system_identifier)?, u32::try_from(timeline).unwrap_or(0));
@@ -42,15 +42,15 @@ impl Replay<'_> {
         Ok(is_same || is_first || adopts)
     }
 
-    fn has_record(&mut self, state: &mut State, told: &Told, adopts: bool) -> Result<bool, Outside> {
-        let Event::Begins { directory, .. } = told.begins else { return Ok(false) };
-        let Event::FoundRecord { revision, life, mark, logged, previous_life, of_worker } = told.record else {
+    fn has_record(&mut self, state: &mut State, start: &Traced, adopts: bool) -> Result<bool, Outside> {
+        let Event::Begins { directory, .. } = start.begins else { return Ok(false) };
+        let Event::FoundRecord { revision, life, mark, logged, previous_life, of_worker } = start.record else {
             return Ok(false);
         };
         let worker = state.servers[0].worker;
         let present = &mut state.directories[0];
         if let Some(record) = &mut present.record
-            && record.life == UNTOLD
+            && record.life == UNTRACED
         {
             record.life = life;
         }
@@ -70,9 +70,9 @@ impl Replay<'_> {
         Ok(false)
     }
 
-    fn has_life(&mut self, state: &mut State, told: &Told, adopts: bool) -> bool {
-        let Event::Begins { directory, .. } = told.begins else { return false };
-        let Event::FoundLife { number, revision, wal_mark, is_elsewhere, .. } = told.life else { return false };
+    fn has_life(&mut self, state: &mut State, start: &Traced, adopts: bool) -> bool {
+        let Event::Begins { directory, .. } = start.begins else { return false };
+        let Event::FoundLife { number, revision, wal_mark, is_elsewhere, .. } = start.life else { return false };
         let own = state.servers[0].life.filter(|life| life.is_own);
         let has = own.map_or((0, 0, 0, 0), |life| {
             (life.number, life.revision, life.wal_mark, u64::from(life.directory != directory))
@@ -88,9 +88,9 @@ impl Replay<'_> {
         false
     }
 
-    fn has_page(&mut self, state: &mut State, told: &Told, adopts: bool) -> Result<bool, Outside> {
-        let Event::Begins { worker, .. } = told.begins else { return Ok(false) };
-        let Event::FoundInWal { mark, is_unknown, common, layout } = told.in_wal else { return Ok(false) };
+    fn has_page(&mut self, state: &mut State, start: &Traced, adopts: bool) -> Result<bool, Outside> {
+        let Event::Begins { worker, .. } = start.begins else { return Ok(false) };
+        let Event::FoundInWal { mark, is_unknown, common, layout } = start.in_wal else { return Ok(false) };
         if common > 0 {
             return Err(Outside("servers found a mark of all workers in WAL"));
         }

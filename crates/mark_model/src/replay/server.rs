@@ -3,7 +3,7 @@
 use super::Touch;
 use super::grants::Grants;
 use super::numbers::{Numbers, Outside, Written};
-use super::steps::{Steps, Told, advanced, by_hand, is_running, without_doubles};
+use super::steps::{Steps, Traced, advanced, by_hand, is_running, without_doubles};
 use crate::state::{Budget, Directory, Life, Record, SERVERS, Server, State};
 use crate::world::World;
 use snowflake_core::mark::trace::Event;
@@ -24,8 +24,8 @@ pub struct Replay<'a> {
     pub(super) numbers: Numbers,
     /// Where the server can be.
     states: Vec<State>,
-    /// What a start has told up to now.
-    told: Vec<Event>,
+    /// What a start has recorded up to now.
+    start: Vec<Event>,
     pub(super) grants: Grants,
     /// Whether a DBA decides what is written next.
     by_hand: bool,
@@ -57,7 +57,7 @@ impl<'a> Replay<'a> {
             is_planted: touch == Touch::Anything,
             numbers: Numbers::default(),
             states: vec![state],
-            told: Vec::new(),
+            start: Vec::new(),
             grants: Grants::default(),
             by_hand: false,
             explained: BTreeMap::new(),
@@ -74,7 +74,7 @@ impl<'a> Replay<'a> {
         let states = std::mem::take(&mut self.states);
         self.states = without_doubles(self.after(states, event)?);
         self.most = self.most.max(self.states.len());
-        // With all rules there are few. Without one, what is not told can be anything.
+        // With all rules there are few. Without one, what is not recorded can be anything.
         if self.states.len() > MOST {
             return Err(Outside("servers could be in too many states"));
         }
@@ -84,27 +84,27 @@ impl<'a> Replay<'a> {
     fn after(&mut self, states: Vec<State>, event: Event) -> Result<Vec<State>, Outside> {
         Ok(match event {
             Event::Boot { .. } => {
-                self.told.clear();
+                self.start.clear();
                 self.each(&states, |steps, state| steps.ends(state))
             }
             Event::Begins { .. } => {
-                self.told = vec![event];
+                self.start = vec![event];
                 states
             }
             Event::FoundRecord { .. } | Event::FoundLife { .. } | Event::FoundInWal { .. } => {
-                self.told.push(event);
+                self.start.push(event);
                 states
             }
             Event::Decided { decision, .. } => {
                 *self.rows.entry(decision).or_default() += 1;
-                self.told.push(event);
+                self.start.push(event);
                 let is_refused = decision > 100;
                 // The model has one machine, which nobody clones. A refusal leaves all as it is.
                 if decision == OTHER_GENERATION {
-                    self.told.clear();
+                    self.start.clear();
                     return Ok(self.each(&states, |steps, state| steps.gives_up(state)));
                 }
-                // A process that found this before another one started tells of it late.
+                // A process that found this before another one started records it late.
                 let is_late = states.iter().all(is_running);
                 if is_refused && !is_late { self.begin(&states, None)? } else { states }
             }
@@ -170,20 +170,20 @@ impl<'a> Replay<'a> {
     }
 
     /// Whether the registry has granted what a start begins with.
-    fn is_granted(&mut self, told: &Told, goes_on: Option<Event>) -> bool {
-        let (Some(Event::Starts { first, limit, .. }), Event::Begins { worker, .. }) = (goes_on, told.begins) else {
+    fn is_granted(&mut self, start: &Traced, goes_on: Option<Event>) -> bool {
+        let (Some(Event::Starts { first, limit, .. }), Event::Begins { worker, .. }) = (goes_on, start.begins) else {
             return true;
         };
-        let Event::Decided { lease, lease_begins, .. } = told.decided else { return true };
+        let Event::Decided { lease, lease_begins, .. } = start.decided else { return true };
         self.grants.start(worker, (lease > 0).then_some(lease_begins), first, limit)
     }
 
-    /// A start that goes on as this event tells, or waits, or is refused.
+    /// A start that goes on as this event says, or waits, or is refused.
     fn begin(&mut self, states: &[State], goes_on: Option<Event>) -> Result<Vec<State>, Outside> {
-        let told: Result<[Event; 5], _> = std::mem::take(&mut self.told).try_into();
-        let Ok([begins, record, life, in_wal, decided]) = told else { return Ok(Vec::new()) };
-        let told = Told { begins, record, life, in_wal, decided };
-        if !self.is_granted(&told, goes_on) {
+        let start: Result<[Event; 5], _> = std::mem::take(&mut self.start).try_into();
+        let Ok([begins, record, life, in_wal, decided]) = start else { return Ok(Vec::new()) };
+        let start = Traced { begins, record, life, in_wal, decided };
+        if !self.is_granted(&start, goes_on) {
             return Ok(Vec::new());
         }
         let found = self.each(states, |steps, state| steps.gives_up(state));
@@ -191,8 +191,8 @@ impl<'a> Replay<'a> {
             if adopts && !self.steps.is_touched {
                 break;
             }
-            let seen = self.with_found(&found, &told, adopts)?;
-            let begun = self.each(&seen, |steps, state| steps.begun(state, &told, goes_on));
+            let seen = self.with_found(&found, &start, adopts)?;
+            let begun = self.each(&seen, |steps, state| steps.begun(state, &start, goes_on));
             if !begun.is_empty() {
                 return Ok(begun);
             }

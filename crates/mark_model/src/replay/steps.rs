@@ -1,4 +1,4 @@
-//! Steps of the model that a server can have taken when it tells of an event.
+//! Steps of the model that a server can have taken when it records an event.
 
 use crate::found::Found;
 use crate::state::{Budget, InPage, Life, Memory, Record, Running, Start, State, WalMark, Write};
@@ -8,12 +8,12 @@ use snowflake_core::mark::start_table::StartPoint;
 use snowflake_core::mark::trace::{Event, decision};
 use snowflake_core::server::lease::LeaseStart;
 
-/// In place of the number of a life whose record was written, and not told of.
-pub(super) const UNTOLD: u64 = u64::MAX;
+/// In place of the number of a life whose record was written, and is not in the trace.
+pub(super) const UNTRACED: u64 = u64::MAX;
 
-/// What a start has told before it goes on.
+/// What a start has recorded before it goes on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct Traced {
     pub begins: Event,
     pub record: Event,
     pub life: Event,
@@ -57,21 +57,21 @@ impl Steps {
         [Some(*state), written].into_iter().flatten().map(|state| self.step(&state, step)).collect()
     }
 
-    /// What was being written is there, and was not told of.
+    /// What was being written is there, and is not in the trace.
     fn half_written(&self, state: &State) -> Option<State> {
         let mut state = *state;
         match pending(&state)? {
             Write::Standby | Write::Publish => return None,
-            Write::Record if matches!(state.servers[0].memory, Memory::Starting(_)) => state.lives = UNTOLD - 1,
+            Write::Record if matches!(state.servers[0].memory, Memory::Starting(_)) => state.lives = UNTRACED - 1,
             Write::Record | Write::Wal | Write::Life(_) | Write::Disown => {}
         }
         Some(self.write(&state))
     }
 
-    /// A start that decides what the server has decided, and goes on as this event tells.
-    pub(super) fn begun(&self, state: &State, told: &Told, goes_on: Option<Event>) -> Option<State> {
-        let Event::Begins { now, layout, .. } = told.begins else { return None };
-        let Event::Decided { decision: decided, floor, margin_ms, lease, lease_begins, .. } = told.decided else {
+    /// A start that decides what the server has decided, and goes on as this event says.
+    pub(super) fn begun(&self, state: &State, start: &Traced, goes_on: Option<Event>) -> Option<State> {
+        let Event::Begins { now, layout, .. } = start.begins else { return None };
+        let Event::Decided { decision: decided, floor, margin_ms, lease, lease_begins, .. } = start.decided else {
             return None;
         };
         let lease = match lease {
@@ -205,7 +205,7 @@ impl Steps {
             return None;
         }
         let mut state = self.step(state, Step::Issue { server: 0, end: Some(issued) });
-        // Somebody can have removed what told of later ones.
+        // Somebody can have removed what showed later ones.
         state.broken.uniqueness &= !self.is_touched;
         (!state.broken.uniqueness && !state.broken.i1).then_some(state)
     }

@@ -44,7 +44,7 @@ fn a_server_that_keeps_to_its_lease_is_allowed() {
 }
 
 #[test]
-fn a_server_tells_of_every_event_until_it_is_killed() {
+fn a_server_records_every_event_until_it_is_killed() {
     let whole = trace(1, &leased(5_000, 5_100));
     let without = |number: u64| {
         let mut trace = whole.clone();
@@ -54,7 +54,7 @@ fn a_server_tells_of_every_event_until_it_is_killed() {
     // The first ones are missing where a file has turned.
     assert_eq!(without(1).gap(), None);
     assert_eq!(without(2).gap(), Some(1));
-    assert!(deviation(&[without(2)]).contains("has not told of all events"));
+    assert!(deviation(&[without(2)]).contains("has not recorded all events"));
     let last = whole.entries.len() as u64;
     assert_eq!([last - 3, last - 2, last - 1].map(|number| without(number).gap().is_some()), [true, false, false]);
 }
@@ -138,6 +138,6 @@ fn a_record_that_a_start_finds_was_written_by_somebody() {
     let (before, of_copy) = (trace(1, &before.concat()), Trace { copy_of: 8, ..trace(2, &after) });
     let deviation = |traces: &[Trace]| replay(traces, Touch::Files, World::ALONE).err().unwrap_or_default();
     assert_eq!(deviation(&[before, of_copy.clone()]), "");
-    // Whoever makes the data directory anew has to keep what was told there.
+    // Whoever makes the data directory anew has to keep what was recorded there.
     assert!(deviation(&[of_copy]).contains("does what the model cannot do"));
 }

@@ -1,4 +1,4 @@
-//! What servers have told, put together from copies of their files.
+//! What servers have recorded, put together from copies of their files.
 
 use snowflake_core::mark::trace::{Entry, Event, file};
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The first event after one that is missing. A process that is killed can leave out what it was about to tell, while
-    /// others tell of what comes right after.
+    /// The first event after one that is missing. A process that is killed can leave out what it was about to record,
+    /// while others record what comes right after.
     pub(super) fn gap(&self) -> Option<usize> {
         const AFTER: usize = 2;
         let is_boot = |entry: &Entry| matches!(entry.event, Event::Boot { .. });
@@ -52,7 +52,7 @@ pub fn collect(files: &[Vec<u8>]) -> Vec<Trace> {
 
 type Entries = BTreeMap<u64, Entry>;
 
-/// Whether nothing can be missing between these parts of what a server has told. A file has no room for all.
+/// Whether nothing can be missing between these parts of what a server has recorded. A file has no room for all.
 fn touches(one: &Entries, other: &Entries) -> bool {
     let follows = |one: &Entries, other: &Entries| {
         one.last_key_value().zip(other.first_key_value()).is_none_or(|((last, _), (first, _))| *first <= last + 1)

@@ -23,7 +23,7 @@ impl<S: Storage> Mark<'_, S> {
     pub fn adopt_machine(&mut self) -> Result<(), S::Error> {
         self.check_directory()?;
         if let Some(last) = self.last_record()? {
-            self.storage.tell(&[Event::Accepts { mark: last.mark, follows: 0, found: 0 }]);
+            self.storage.trace(&[Event::Accepts { mark: last.mark, follows: 0, found: 0 }]);
             let machine = self.storage.machine();
             self.persist(Some(&last), Record { machine, ..last })?;
         }
@@ -41,7 +41,7 @@ impl<S: Storage> Mark<'_, S> {
     pub fn note_clone_in(&mut self, record: Record) -> Result<(), S::Error> {
         let machine = record.machine.or(self.storage.machine()).map(Machine::cloned);
         if machine != record.machine {
-            self.storage.tell(&[Event::Cloned { mark: record.mark }]);
+            self.storage.trace(&[Event::Cloned { mark: record.mark }]);
             self.write(Some(&record), Record { machine, ..record })?;
         }
         Ok(())

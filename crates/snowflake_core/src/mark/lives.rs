@@ -1,6 +1,6 @@
 //! The lives of a server: from when to when it issued IDs of which worker, why it began there, and how it ended.
 //!
-//! They are put together from the [events](crate::mark::trace) that a server tells, and kept behind them in the same
+//! They are put together from the [events](crate::mark::trace) that a server records, and kept behind them in the same
 //! file, which has room for the last [`ROOM`] lives. [`formats`](crate::formats) has the places of their bytes.
 //!
 //! Nothing waits for a life, and nothing is flushed. After a power cut, the end of the last one can be missing: the mark
@@ -199,7 +199,7 @@ impl LifeSpan {
 /// Why a life began with which a DBA accepted a mark: no row of the start table. It issues nothing.
 const ACCEPTED: u64 = 12;
 
-/// What a process has told of a start, and of a mark that is being written.
+/// What a process has recorded of a start, and of a mark that is being written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lives {
     begins: Option<Begins>,
@@ -229,9 +229,9 @@ struct Begins {
     worker: Worker,
 }
 
-/// The server that tells.
+/// The server that records.
 #[derive(Clone, Copy, Debug)]
-pub struct Teller {
+pub struct Recorder {
     /// The number of its file.
     pub server: u64,
     /// The layout of its IDs.
@@ -249,7 +249,7 @@ impl Lives {
         &mut self,
         event: Event,
         at: UnixMs,
-        teller: &Teller,
+        recorder: &Recorder,
         last: impl FnOnce() -> Option<LifeSpan>,
     ) -> [Option<LifeSpan>; 2] {
         match event {
@@ -276,36 +276,36 @@ impl Lives {
             Event::Logged { counts, .. } => self.logged = counts,
             // The next start finds this record, and what was accepted with it.
             Event::Born { number, .. } if self.accepted.is_some() => {
-                let told = std::mem::take(self);
-                let (Some(begins), Some(mark)) = (told.begins, told.accepted) else { return [None, None] };
+                let known = std::mem::take(self);
+                let (Some(begins), Some(mark)) = (known.begins, known.accepted) else { return [None, None] };
                 let accepted =
-                    LifeSpan { number, end: End::Stop, ended_at: at, ..told.begun(begins, mark, at, teller) };
-                return [last().and_then(|last| told.ended(last, at, teller)), Some(accepted)];
+                    LifeSpan { number, end: End::Stop, ended_at: at, ..known.begun(begins, mark, at, recorder) };
+                return [last().and_then(|last| known.ended(last, at, recorder)), Some(accepted)];
             }
             Event::Born { number, .. } => {
                 let (Some(begins), Some(first)) = (self.begins, self.first) else { return [None, None] };
                 let last = last();
                 // Known before an ID is issued, so that the next start knows the record, however this one ends.
-                let begun = LifeSpan { number, ..self.begun(begins, first, at, teller) };
+                let begun = LifeSpan { number, ..self.begun(begins, first, at, recorder) };
                 if std::mem::replace(&mut self.is_written, true) {
                     return [last.map(|life| LifeSpan { nth: life.nth, ..begun }), None];
                 }
-                return [last.and_then(|last| self.ended(last, at, teller)), Some(begun)];
+                return [last.and_then(|last| self.ended(last, at, recorder)), Some(begun)];
             }
             Event::Extends { issued, jumps_to, .. } => *self = Self { issued, jumps_to, ..Self::default() },
             Event::Failed {} => *self = Self::default(),
             Event::Used { mark } => {
                 let last = last();
-                let told = std::mem::take(self);
-                let life = last.map(|life| match told.begins {
-                    Some(_) => LifeSpan { mark, logged: told.logged.max(life.logged), ..life },
-                    None => told.longer(life, mark, at),
+                let known = std::mem::take(self);
+                let life = last.map(|life| match known.begins {
+                    Some(_) => LifeSpan { mark, logged: known.logged.max(life.logged), ..life },
+                    None => known.longer(life, mark, at),
                 });
-                return [life.filter(|_| told.begins.is_none() || told.is_written), None];
+                return [life.filter(|_| known.begins.is_none() || known.is_written), None];
             }
             Event::Stops { issued } => {
                 let stopped = |life: LifeSpan| LifeSpan { end: End::Stop, ended_at: at, ..life.until(issued) };
-                return [last().filter(|_| teller.has_begun).map(stopped), None];
+                return [last().filter(|_| recorder.has_begun).map(stopped), None];
             }
             _ => {}
         }
@@ -320,10 +320,10 @@ impl Lives {
     }
 
     /// The last life, if it ended without a word.
-    fn ended(&self, last: LifeSpan, at: UnixMs, teller: &Teller) -> Option<LifeSpan> {
-        if last.end != End::Open || last.server != teller.server {
+    fn ended(&self, last: LifeSpan, at: UnixMs, recorder: &Recorder) -> Option<LifeSpan> {
+        if last.end != End::Open || last.server != recorder.server {
             None
-        } else if teller.has_begun {
+        } else if recorder.has_begun {
             Some(LifeSpan { end: End::GivenAway, ended_at: at, ..last })
         } else if self.record.life == last.number {
             Some(LifeSpan { end: End::Crash, mark: last.mark.max(self.record.mark), ..last })
@@ -332,16 +332,16 @@ impl Lives {
         }
     }
 
-    fn begun(&self, begins: Begins, first: UnixMs, at: UnixMs, teller: &Teller) -> LifeSpan {
+    fn begun(&self, begins: Begins, first: UnixMs, at: UnixMs, recorder: &Recorder) -> LifeSpan {
         let Begins { timeline, system_identifier, worker } = begins;
         LifeSpan {
-            nth: teller.last + 1,
+            nth: recorder.last + 1,
             number: 0,
-            server: teller.server,
+            server: recorder.server,
             system_identifier,
             timeline,
             worker,
-            layout: teller.layout,
+            layout: recorder.layout,
             began_at: at,
             decision: self.decision,
             first,

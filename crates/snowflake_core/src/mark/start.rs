@@ -22,7 +22,7 @@ pub struct Plan {
     last_life: Option<LastLife>,
     point: StartPoint,
     is_first: bool,
-    told: [Event; 5],
+    events: [Event; 5],
 }
 
 impl Plan {
@@ -77,7 +77,7 @@ impl<S: Storage> Mark<'_, S> {
         // WAL knows of its primary's IDs where a standby is promoted, which must not take longer.
         let is_first = record.is_none() && last_life.is_none() && context.wal.is_some_and(|wal| wal.is_unwritten());
         let decided = decide(record.as_ref(), &identity, &context);
-        let told = [
+        let events = [
             Event::begins(&identity, now),
             Event::found_record(record.as_ref(), identity.worker),
             Event::found_life(last_life),
@@ -87,7 +87,7 @@ impl<S: Storage> Mark<'_, S> {
         let mut point = decided.map_err(|conflict| {
             // A server that is refused asks again and again.
             if self.state.refusal.swap(decision(&Err(conflict)), Relaxed) != decision(&Err(conflict)) {
-                self.storage.tell(&told);
+                self.storage.trace(&events);
             }
             Refusal::Conflict { conflict, record: record.map(Box::new), identity: Box::new(identity) }
         })?;
@@ -105,7 +105,7 @@ impl<S: Storage> Mark<'_, S> {
         if is_pushed && layout.first_tick_from(point.floor) > layout.last_tick() && layout.tick_at(now).is_ok() {
             return Err(Refusal::LayoutEndsBefore { layout, begin: point.floor }.into());
         }
-        Ok(Plan { identity, now, record, last_life, point, is_first, told })
+        Ok(Plan { identity, now, record, last_life, point, is_first, events })
     }
 
     /// What matters at a start of this worker, apart from the record. An error of WAL is reported when marks are
@@ -158,9 +158,9 @@ impl<S: Storage> Mark<'_, S> {
                 return Ok(Begin::Pending(until));
             }
             self.storage.sign();
-            self.storage.tell(&plan.told);
+            self.storage.trace(&plan.events);
             let until = plan.point.floor - self.settings.ahead_after_wait_ms(plan.is_first);
-            self.storage.tell(&[Event::Waits { until }]);
+            self.storage.trace(&[Event::Waits { until }]);
             state.start_floor.store(plan.point.floor, Relaxed);
             state.start_not_before.store(until, Relaxed);
             return Ok(Begin::Waiting(plan.point));
@@ -169,9 +169,9 @@ impl<S: Storage> Mark<'_, S> {
         let first = plan.first_tick(&layout, now_tick);
         let (mark, limit, wal_mark) = (self.mark_for(first, now)?, self.limit()?, self.wal_mark());
         state.refusal.store(0, Relaxed);
-        self.storage.tell(&plan.told);
-        self.storage.tell(&[Event::Starts { first: layout.time_of(first), mark, limit, wal_mark }]);
-        self.start_at(first, now_tick, mark, plan).inspect_err(|_| self.storage.tell(&[Event::Failed {}]))
+        self.storage.trace(&plan.events);
+        self.storage.trace(&[Event::Starts { first: layout.time_of(first), mark, limit, wal_mark }]);
+        self.start_at(first, now_tick, mark, plan).inspect_err(|_| self.storage.trace(&[Event::Failed {}]))
     }
 
     fn start_at(&mut self, first: Tick, now_tick: Tick, wanted: UnixMs, plan: Plan) -> Result<Begin, S::Error> {
@@ -235,7 +235,7 @@ impl<S: Storage> Mark<'_, S> {
 
     fn disown(&mut self, worker: Worker) -> Result<(), S::Error> {
         self.storage.disown_in_wal(worker)?;
-        self.storage.tell(&[Event::Disowned { worker }]);
+        self.storage.trace(&[Event::Disowned { worker }]);
         Ok(())
     }
 

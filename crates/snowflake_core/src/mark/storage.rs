@@ -91,11 +91,12 @@ pub trait Storage {
     /// Flushes to WAL that a worker issues IDs without marks there.
     fn disown_in_wal(&mut self, worker: Worker) -> Result<(), Self::Error>;
     /// Reports the outcome of each write to WAL, if IDs continue in any case.
-    fn tell_of_wal(&mut self, failure: Option<Self::Error>);
+    fn report_wal(&mut self, failure: Option<Self::Error>);
 
     /// Signs the lock on the directory: this server issues IDs, or waits for its clock.
     fn sign(&mut self);
 
-    /// Tells of events, one right after the other. Under the lock, unless they are of a start that is refused.
-    fn tell(&self, events: &[Event]);
+    /// Writes events to the [trace](crate::mark::trace), one right after the other. Under the lock, unless they are of a
+    /// start that is refused.
+    fn trace(&self, events: &[Event]);
 }

@@ -1,4 +1,4 @@
-//! What a server finds, decides and writes of its mark, as events that tell afterwards what has happened, and in which
+//! What a server finds, decides and writes of its mark, as events that show afterwards what has happened, and in which
 //! order.
 //!
 //! An event has 64 bytes: its number among the events of this server, what the clock shows with the kind of the event in

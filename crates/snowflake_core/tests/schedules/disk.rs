@@ -32,8 +32,8 @@ pub struct Disk {
     prepared: Option<Life>,
     lives: u64,
     wal: WalPage,
-    /// What the server has told.
-    pub told: RefCell<Vec<Event>>,
+    /// What the server has recorded.
+    pub trace: RefCell<Vec<Event>>,
     /// Whether files were lost or exchanged.
     is_touched: bool,
 }
@@ -64,7 +64,7 @@ impl Disk {
             prepared: None,
             lives: 0,
             wal: WalPage::default(),
-            told: RefCell::default(),
+            trace: RefCell::default(),
             is_touched: false,
         }
     }
@@ -86,13 +86,13 @@ impl Disk {
 
     /// The server has started, with empty memory.
     pub fn boot(&self) {
-        self.told.borrow_mut().push(Event::Boot { server: 1, copy_of: 0, is_standby: self.was_standby.into() });
+        self.trace.borrow_mut().push(Event::Boot { server: 1, copy_of: 0, is_standby: self.was_standby.into() });
     }
 
-    /// What the model says of what the server has told.
+    /// What the model says of what the server has recorded.
     pub fn replay(&self, world: World) -> Result<Findings, String> {
         let entry = |(number, event)| Entry { number, at: 0, event };
-        let entries = (1..).zip(self.told.borrow().iter().copied()).map(entry).collect();
+        let entries = (1..).zip(self.trace.borrow().iter().copied()).map(entry).collect();
         replay(
             &[Trace { file: 1, copy_of: 0, entries }],
             if self.is_touched { Touch::Files } else { Touch::Nothing },
@@ -205,11 +205,11 @@ impl Storage for &mut Disk {
         Ok(())
     }
 
-    fn tell_of_wal(&mut self, _failure: Option<Failure>) {}
+    fn report_wal(&mut self, _failure: Option<Failure>) {}
 
     fn sign(&mut self) {}
 
-    fn tell(&self, events: &[Event]) {
-        self.told.borrow_mut().extend(events);
+    fn trace(&self, events: &[Event]) {
+        self.trace.borrow_mut().extend(events);
     }
 }

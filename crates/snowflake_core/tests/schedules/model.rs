@@ -39,7 +39,7 @@ proptest! {
 }
 
 /// Rules that matter where there are several servers or other configurations, and the one that IDs wait for the mark: events
-/// do not tell when an ID is issued.
+/// do not say when an ID is issued.
 const UNSEEN: &[Rule] = &[
     Rule::MarkBeforeIds,
     Rule::CopiedLifeSaysNothing,

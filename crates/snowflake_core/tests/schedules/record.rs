@@ -70,17 +70,17 @@ fn a_record_says_how_far_the_mark_in_wal_was() {
 #[test]
 fn an_extension_or_a_start_records_that_it_failed_if_it_has_recorded_that_it_goes_on() {
     let mut server = running(WalMark::Prefer);
-    let (needed, recorded) = (server.generator.covered_until(), server.disk.told.borrow().len());
+    let (needed, recorded) = (server.generator.covered_until(), server.disk.trace.borrow().len());
     server.disk.usable_until = server.clock;
     assert!(!server.extend(needed), "the grant is too low");
-    assert_eq!(server.disk.told.borrow().len(), recorded);
+    assert_eq!(server.disk.trace.borrow().len(), recorded);
     (server.disk.usable_until, server.disk.works) = (UnixMs::MAX, false);
     assert!(!server.extend(needed), "the disk does not work");
-    assert!(matches!(server.disk.told.borrow()[recorded..], [Event::Extends { .. }, Event::Failed {}]));
+    assert!(matches!(server.disk.trace.borrow()[recorded..], [Event::Extends { .. }, Event::Failed {}]));
     server.happen(&super::events::Event::Crash);
     let now = server.clock;
     assert!(matches!(server.mark().start(now), Err(Failure::Disk)));
-    assert!(matches!(server.disk.told.borrow()[..], [.., Event::Starts { .. }, Event::Failed {}]));
+    assert!(matches!(server.disk.trace.borrow()[..], [.., Event::Starts { .. }, Event::Failed {}]));
 }
 
 #[test]
