@@ -181,7 +181,6 @@ impl<S: Storage> Mark<'_, S> {
         let begin = layout.time_of(first);
         assert!(begin >= point.floor && begin >= known, "I2: IDs would begin at {begin}, and the mark is {known}");
         let point = StartPoint { floor: begin, ..point };
-        // mutant: start-skips-wal
         self.log_first(identity.worker, wanted)?;
         let mark = wanted.min(self.limit()?);
         if mark <= begin {
@@ -244,7 +243,6 @@ impl<S: Storage> Mark<'_, S> {
     fn is_pending(&self, plan: &Plan) -> bool {
         let start_not_before = self.state.start_not_before.load(Relaxed);
         // mutant: wait-cut-short
-        // mutant: no-wait
         let has_to_wait = start_not_before == 0 || plan.now < start_not_before;
         plan.now < self.state.reset_not_before.load(Relaxed) || plan.point.reason.relies_on_clock() && has_to_wait
     }
