@@ -64,22 +64,13 @@ pub unsafe extern "C-unwind" fn begin(planned: *mut PlannedStmt, followup: &mut 
     };
     let chosen: Vec<usize> =
         numbered().filter(|column| is_to_change(&statement, column, &mut messages)).map(|column| column.nth).collect();
-    let mut to_widen = ColumnsToWiden::default();
-    if !is_restoring() {
-        to_widen = ColumnsToWiden::find(&statement, &chosen);
-        if let Some(altered) = statement.table().filter(|_| !to_widen.existing.is_empty()) {
-            let widened = widen(altered, &to_widen.existing);
-            messages.extend(to_widen.existing.iter().map(|column| match &widened {
-                Ok(()) => becomes(&statement.display(column), references::WHY),
-                Err(reason) => stays_narrow(&statement.display(column), &readable(reason)),
-            }));
-        }
-        messages.extend(to_widen.left.iter().map(|(column, other)| {
-            let reason = format!("it must have the same type as the column of {other}");
-            stays_narrow(&statement.display(column), &reason)
-        }));
+    let to_widen = if is_restoring() {
+        ColumnsToWiden::default()
+    } else {
+        let to_widen = widen_existing(&statement, &chosen, &mut messages);
         join(&statement, &id_function, followup, &mut messages);
-    }
+        to_widen
+    };
     if !statement.sources.is_empty() {
         followup.set_defaults(Defaults {
             id: id_function.oid,
@@ -95,21 +86,49 @@ pub unsafe extern "C-unwind" fn begin(planned: *mut PlannedStmt, followup: &mut 
     if chosen.is_empty() && to_widen.new.is_empty() {
         return planned;
     }
-    // Not the statement itself, which a function or a prepared statement runs again.
+    // SAFETY: the caller passes a statement.
+    unsafe { copy_with(planned, &id_function.schema, &chosen, &to_widen) }
+}
+
+/// A copy of a statement, in which the chosen columns get Snowflake IDs, and new columns become wider. Not the statement
+/// itself, which a function or a prepared statement runs again.
+unsafe fn copy_with(
+    planned: *mut PlannedStmt,
+    schema: &CStr,
+    chosen: &[usize],
+    to_widen: &ColumnsToWiden,
+) -> *mut PlannedStmt {
     // SAFETY: copies a node of any type.
     // mutant: statement-copied
     let copy = unsafe { pg_sys::copyObjectImpl(planned.cast()) }.cast::<PlannedStmt>();
     // SAFETY: a copy of a statement.
     let columns = unsafe { Statement::read(copy) }.expect("a copy of the same kind").columns;
-    for nth in chosen {
+    for &nth in chosen {
         // SAFETY: a copy of our own. The schema is that of the extension.
-        unsafe { columns[nth].become_snowflake(&id_function.schema) };
+        unsafe { columns[nth].become_snowflake(schema) };
     }
-    for (nth, _) in to_widen.new {
+    for &(nth, _) in &to_widen.new {
         // SAFETY: a copy of our own.
         unsafe { columns[nth].become_bigint() };
     }
     copy
+}
+
+/// Widens the columns that the table already has, with messages. Returns all columns that are to become wider.
+fn widen_existing(statement: &Statement, chosen: &[usize], messages: &mut Vec<Message>) -> ColumnsToWiden {
+    let to_widen = ColumnsToWiden::find(statement, chosen);
+    if let Some(altered) = statement.table().filter(|_| !to_widen.existing.is_empty()) {
+        let widened = widen(altered, &to_widen.existing);
+        messages.extend(to_widen.existing.iter().map(|column| match &widened {
+            Ok(()) => becomes(&statement.display(column), references::WHY),
+            Err(reason) => stays_narrow(&statement.display(column), &readable(reason)),
+        }));
+    }
+    messages.extend(to_widen.left.iter().map(|(column, other)| {
+        let reason = format!("it must have the same type as the column of {other}");
+        stays_narrow(&statement.display(column), &reason)
+    }));
+    to_widen
 }
 
 /// Gives a child the types of the parent that the statement gives it, and a partition its defaults.
