@@ -1,6 +1,6 @@
 //! What servers do, held to the model of the mark.
 
-use crate::events::{Event, layout, moving, wal_mark};
+use crate::events::{Event, layout, moving, uneventful, wal_mark};
 use crate::server::Server;
 use mark_model::rules::Rule;
 use mark_model::world::World;
@@ -17,9 +17,13 @@ fn cases() -> u32 {
 
 type Schedule = (Layout, WalMark, Vec<Event>);
 
-/// Whatever fails, crashes or is configured.
+/// Whatever fails, crashes or is configured; or state files are lost, after which servers begin ahead of a right clock.
 fn schedule() -> impl Strategy<Value = Schedule> {
-    (layout(), wal_mark(), prop::collection::vec(moving(), 1..60))
+    let events = prop_oneof![
+        4 => prop::collection::vec(moving(), 1..60),
+        1 => prop::collection::vec(uneventful(), 1..60),
+    ];
+    (layout(), wal_mark(), events)
 }
 
 fn server((layout, wal_mark, events): Schedule) -> Server {
