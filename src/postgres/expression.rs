@@ -1,8 +1,9 @@
 //! Walks through queries and expressions; which expressions issue IDs.
 
 use super::catalog::{function_name, is_ours};
+use pgrx::PgList;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, FuncExpr, Node, NodeTag, Oid, Query};
+use pgrx::pg_sys::{self, CoercionForm, FuncExpr, Node, NodeTag, Oid, Query};
 use std::ffi::{CStr, c_int, c_void};
 
 /// Called for each part of a node; ends the walk by `true`.
@@ -25,16 +26,55 @@ unsafe extern "C-unwind" {
 /// Whether an expression, such as the default of a column, calls one of this extension's functions that issue IDs: in
 /// `sql/extension`, each is declared with this support function.
 pub fn issues_ids(expression: *mut Node) -> bool {
-    const SUPPORT: &CStr = c"snowflake_nextval_support";
     let mut called: Vec<Oid> = Vec::new();
     // SAFETY: an expression, or null. Nothing in the walk is dropped when an ERROR jumps over it.
     unsafe { pg_guard_ffi_boundary(|| note_calls(expression, (&raw mut called).cast())) };
-    called.into_iter().any(|function| {
-        // SAFETY: takes any OID, and gives the invalid one if there is no such function.
-        let support = unsafe { pg_sys::get_func_support(function) };
-        // mutant: issuing-ours
-        function_name(support).as_deref() == Some(SUPPORT) && is_ours(function) && is_ours(support)
-    })
+    called.into_iter().any(issues_an_id)
+}
+
+/// Whether an expression is such a call with constants, and nothing else that could run.
+pub fn is_call_that_issues_an_id(expression: *mut Node) -> bool {
+    // SAFETY: an expression, or null, of nodes whose tags name their types.
+    unsafe { call(expression).is_some_and(|call| issues_an_id(call.funcid) && has_constants(call)) }
+}
+
+fn issues_an_id(function: Oid) -> bool {
+    const SUPPORT: &CStr = c"snowflake_nextval_support";
+    // SAFETY: takes any OID, and gives the invalid one if there is no such function.
+    let support = unsafe { pg_sys::get_func_support(function) };
+    // mutant: issuing-ours
+    function_name(support).as_deref() == Some(SUPPORT) && is_ours(function) && is_ours(support)
+}
+
+/// The call that an expression is.
+///
+/// # Safety
+///
+/// Only for an expression, or null.
+unsafe fn call<'node>(expression: *mut Node) -> Option<&'node FuncExpr> {
+    // SAFETY: the tag names the type.
+    unsafe { (expression.as_ref()?.type_ == NodeTag::T_FuncExpr).then(|| &*expression.cast::<FuncExpr>()) }
+}
+
+/// Whether the arguments are constants, or what PostgreSQL itself casts from constants.
+///
+/// # Safety
+///
+/// Only for a call whose arguments are expressions.
+unsafe fn has_constants(of: &FuncExpr) -> bool {
+    let is_cast = |cast: &FuncExpr| {
+        let is_written = cast.funcformat == CoercionForm::COERCE_EXPLICIT_CAST;
+        cast.funcid.to_u32() < pg_sys::FirstNormalObjectId
+            && (is_written || cast.funcformat == CoercionForm::COERCE_IMPLICIT_CAST)
+    };
+    // SAFETY: a list of expressions.
+    unsafe {
+        PgList::<Node>::from_pg(of.args).iter_ptr().all(|argument| {
+            // mutant: default-of-constants
+            (*argument).type_ == NodeTag::T_Const
+                || call(argument).is_some_and(|cast| is_cast(cast) && has_constants(cast))
+        })
+    }
 }
 
 /// Notes the functions that an expression calls.

@@ -1,7 +1,7 @@
 //! Parents whose columns have Snowflake IDs: a child or a partition must have columns of the same type.
 
 use crate::postgres::catalog::{column_type, identifier, is_narrow, name_of_table};
-use crate::postgres::expression::issues_ids;
+use crate::postgres::expression::{is_call_that_issues_an_id, issues_ids};
 use pgrx::PgRelation;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{CStr, CString};
@@ -23,15 +23,24 @@ pub fn open(table: Oid) -> Option<PgRelation> {
 
 /// The columns of a table whose default issues IDs, and which are of type bigint.
 pub fn columns_with_ids(table: Oid) -> Vec<CString> {
+    defaults_with_ids(table).into_iter().map(|(name, _)| name).collect()
+}
+
+/// The same, with whether the default only calls a function that issues an ID: others can call code of the table's owner.
+pub fn defaults_with_ids(table: Oid) -> Vec<(CString, bool)> {
     let Some(table) = open(table) else { return Vec::new() };
     let columns = table.tuple_desc();
     // SAFETY: a relation that is open, and one of its columns. Gives an expression, or null.
     let default = |number: i16| unsafe { pg_sys::build_column_default(table.as_ptr(), number.into()) };
-    let with_ids = columns
-        .iter()
-        .filter(|column| column.atthasdef && column.atttypid == pg_sys::INT8OID && issues_ids(default(column.attnum)));
     // SAFETY: the name in a catalog is a C string.
-    with_ids.map(|column| unsafe { CStr::from_ptr(column.attname.data.as_ptr()) }.to_owned()).collect()
+    let name =
+        |column: &pg_sys::FormData_pg_attribute| unsafe { CStr::from_ptr(column.attname.data.as_ptr()) }.to_owned();
+    let with_ids = |column: &pg_sys::FormData_pg_attribute| {
+        let default = default(column.attnum);
+        issues_ids(default).then(|| (name(column), is_call_that_issues_an_id(default)))
+    };
+    let wide = columns.iter().filter(|column| column.atthasdef && column.atttypid == pg_sys::INT8OID);
+    wide.filter_map(with_ids).collect()
 }
 
 /// The columns of the parent that are narrower in the child.

@@ -161,10 +161,14 @@ fn relatives_of_a_table_have_room_for_ids_whichever_function_of_the_extension_is
     session.run(
         "CREATE TABLE of_parts (id bigint) PARTITION BY HASH (id);
          CREATE TABLE part_0 PARTITION OF of_parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
-         CREATE FUNCTION snowflake_nextval() RETURNS bigint LANGUAGE sql RETURN 5",
+         CREATE FUNCTION snowflake_nextval() RETURNS bigint LANGUAGE sql RETURN 5;
+         CREATE FUNCTION own_tag() RETURNS integer LANGUAGE sql RETURN 0",
     );
     let calls = ISSUING.map(|call| format!("ids.{call}"));
-    for call in calls.into_iter().chain(["greatest(5, abs(ids.snowflake_id()))".to_owned()]) {
+    // Code of the owner of a table is not put into another one.
+    let others = ["greatest(5, abs(ids.snowflake_id()))", "ids.snowflake_nextval_tagged(own_tag())"];
+    let others = others.map(|default| (default.to_owned(), false));
+    for (call, is_kept) in calls.map(|call| (call, true)).into_iter().chain(others) {
         session.run(&format!(
             "CREATE TABLE parent (id bigint NOT NULL DEFAULT {call}, region text) PARTITION BY LIST (region);
              CREATE TABLE narrow (id integer NOT NULL, region text); CREATE TABLE part (id bigint NOT NULL, region text);
@@ -178,10 +182,13 @@ fn relatives_of_a_table_have_room_for_ids_whichever_function_of_the_extension_is
             "{call}"
         );
         assert_eq!(session.run(&attach("part", "us")), [gets_ids("part")], "{call}");
+        let expected = if is_kept { session.columns("parent") } else { format!("{CHANGED}, region text") };
+        assert_eq!([session.columns("narrow"), session.columns("part")], [&*expected; 2], "{call}");
         let told = session.run("ALTER TABLE heir INHERIT source");
         assert_eq!(told, [format!("NOTICE: column \"id\" of table \"heir\" {BECOMES}")], "{call}");
         let told = session.run("CREATE TABLE copy (LIKE source INCLUDING IDENTITY)");
-        assert_eq!((told, session.columns("copy")), (vec![gets_ids("copy")], CHANGED.to_owned()), "{call}");
+        let expected = if is_kept { session.columns("source") } else { CHANGED.to_owned() };
+        assert_eq!((told, session.columns("copy")), (vec![gets_ids("copy")], expected), "{call}");
         session.run("DROP TABLE parent, source, heir, copy");
     }
     // It is not of the extension.
