@@ -11,7 +11,7 @@ CREATE VIEW snowflake_status AS
         worker_id integer, worker_id_source text, datacenter_id integer, layout text, usable_until timestamptz,
         max_ids_per_second bigint,
         last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
-        state_directory text, clone_detection text,
+        clones_detected_by text,
         lease_until timestamptz, clock_offset interval, registry_error text,
         stats_reset_at timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
         history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
@@ -42,9 +42,7 @@ COMMENT ON COLUMN snowflake_status.mark_left IS
     'how far the durable mark is ahead of the clock; NULL unless IDs were issued within the last minute';
 COMMENT ON COLUMN snowflake_status.keeper_pid IS
     'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
-COMMENT ON COLUMN snowflake_status.state_directory IS
-    'snowflake_pg.state_directory; NULL unless the user may read all settings';
-COMMENT ON COLUMN snowflake_status.clone_detection IS
+COMMENT ON COLUMN snowflake_status.clones_detected_by IS
     'how this server notices that its machine was cloned: vmclock; or none, and why if the user may read all settings';
 COMMENT ON COLUMN snowflake_status.lease_until IS
     'when IDs end unless the registry renews the lease; NULL without a registry';
@@ -53,7 +51,7 @@ COMMENT ON COLUMN snowflake_status.clock_offset IS
 COMMENT ON COLUMN snowflake_status.registry_error IS
     'what went wrong with the registry last; NULL if nothing did, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.stats_reset_at IS
-    'since when the counters below count: the start of the server, its last crash, or snowflake_stats_reset()';
+    'since when the counters below count: the start of the server, its last crash, or snowflake_reset_stats()';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued';
 COMMENT ON COLUMN snowflake_status.busiest_second IS 'most IDs with timestamps of one second, without history_ids';
 COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last sequence number was issued';

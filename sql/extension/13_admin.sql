@@ -20,14 +20,14 @@ CREATE FUNCTION snowflake_accept_clock() RETURNS void
 COMMENT ON FUNCTION snowflake_accept_clock() IS
     'trust the clock at once, instead of after a minute, when it has jumped ahead by more than snowflake_pg.max_forward_jump';
 
-CREATE FUNCTION snowflake_stats_reset() RETURNS void
-    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_stats_reset_wrapper';
-COMMENT ON FUNCTION snowflake_stats_reset() IS
+CREATE FUNCTION snowflake_reset_stats() RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_stats_wrapper';
+COMMENT ON FUNCTION snowflake_reset_stats() IS
     'reset the counters in snowflake_status';
 
 REVOKE ALL ON FUNCTION
     snowflake_advance(bigint, boolean), snowflake_accept_mark(boolean), snowflake_reset_mark(timestamptz),
-    snowflake_accept_clock(), snowflake_stats_reset() FROM PUBLIC;
+    snowflake_accept_clock(), snowflake_reset_stats() FROM PUBLIC;
 
 -- Warns if the library is not preloaded.
 SELECT FROM snowflake_status;

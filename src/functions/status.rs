@@ -7,14 +7,13 @@ use crate::config::{gucs, preload};
 use crate::errors::sentences;
 use crate::postgres::host_number::Resolved;
 use crate::postgres::report::{error_report, may_read_all_settings};
-use crate::postgres::server_encoding::{characters, displayable};
+use crate::postgres::server_encoding::displayable;
 use crate::postgres::{clock, command};
 use crate::shared::machine;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
 use snowflake_core::id::layout::Layout;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -65,8 +64,6 @@ fn of_generator() -> Vec<(&'static str, Column)> {
     let failure = sentences(&lease.failure.read());
     let registry_error = Some(failure).filter(|failure| !failure.is_empty() && may_read_all_settings());
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
-    let directory = gucs::state_directory();
-    let directory = may_read_all_settings().then(|| displayable(&characters(directory.as_os_str().as_bytes())));
     let mark_left = layout.filter(|layout| issued > 0 && is_busy(layout)).map(|layout| {
         let mark = layout.time_of(generator.covered_until());
         interval(mark.saturating_sub(clock::unix_ms()))
@@ -100,8 +97,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("mark_extensions", count(&statistics.mark_extensions)),
         ("mark_wait_time", time(&statistics.mark_wait_us)),
         ("stats_reset_at", column(at(&statistics.since))),
-        ("state_directory", column(directory)),
-        ("clone_detection", column(displayable(&machine::detection(may_read_all_settings())))),
+        ("clones_detected_by", column(displayable(&machine::detection(may_read_all_settings())))),
         ("keeper_pid", column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0))),
         ("last_refusal_at", column(refused_at)),
         ("last_refusal_sqlstate", refusal_sqlstate),
@@ -151,7 +147,7 @@ fn number_of(resolved: Option<&Resolved>) -> Option<i32> {
 
 /// Resets the counters.
 #[pg_extern(sql = false)]
-fn snowflake_stats_reset() {
+fn snowflake_reset_stats() {
     if preload::is_done() {
         let Shared { generator, statistics, .. } = shared();
         statistics.reset(generator.counts());

@@ -121,7 +121,7 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_partitions(regclass,text) SETOF snowflake_partition",
     "snowflake_poll(anyelement,bigint,integer,name) SETOF anyelement",
     "snowflake_reset_mark(timestamp with time zone) timestamp with time zone",
-    "snowflake_stats_reset() void",
+    "snowflake_reset_stats() void",
 ];
 
 /// What the extension has as parameters.

@@ -291,7 +291,7 @@ fn the_last_refusal_is_the_error_that_a_client_got() {
     assert_eq!(status(&cluster, recent), "t");
     // A count that is wrong is no refusal.
     cluster.set_clock(0.0);
-    client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
+    client.batch_execute("SELECT snowflake_reset_stats()").expect("a reset");
     assert_eq!(error(&mut client, "SELECT snowflake_nextvals(0)").code().code(), "22023");
     assert_eq!(status(&cluster, "concat_ws(' ', refusals, last_refusal, last_refusal_at)"), "0");
 }
@@ -307,7 +307,7 @@ fn the_busiest_second_is_a_part_of_what_the_layout_has() {
     let share: f64 =
         value(&mut client, "SELECT busiest_second_ratio FROM snowflake_metrics").parse().expect("a number");
     assert!(share > 0.5 && share <= 1.0, "{share}");
-    client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
+    client.batch_execute("SELECT snowflake_reset_stats()").expect("a reset");
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(100)").expect("IDs");
     let busiest: i64 = status(&cluster, "busiest_second").parse().expect("a number");
     assert!((50..=100).contains(&busiest), "{busiest}");

@@ -15,7 +15,7 @@ fn server(builder: Builder) -> (Cluster, Client) {
     let cluster = builder.start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("the extension");
-    client.batch_execute("SELECT snowflake_stats_reset()").expect("nothing counted");
+    client.batch_execute("SELECT snowflake_reset_stats()").expect("nothing counted");
     (cluster, client)
 }
 
@@ -45,7 +45,7 @@ fn ids_are_counted_one_by_one_and_in_batches_whichever_way_a_tick_starts() {
     let (cluster, mut client) = settled(builder());
     for start in ["zero", "random", "rotate"] {
         change(&cluster, &mut client, "sequence_start", start);
-        client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
+        client.batch_execute("SELECT snowflake_reset_stats()").expect("a reset");
         for _ in 0..50 {
             client.batch_execute("SELECT snowflake_nextval()").expect("an ID");
             sleep(Duration::from_millis(2));
@@ -165,14 +165,14 @@ fn counting_begins_anew_by_a_reset_that_is_for_administrators() {
     }
 
     client.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
-    assert_eq!(error(&mut client, "SELECT snowflake_stats_reset()").code().code(), "42501");
+    assert_eq!(error(&mut client, "SELECT snowflake_reset_stats()").code().code(), "42501");
     client.batch_execute("RESET ROLE").expect("an administrator");
     assert!(number(&mut client, "ids_issued") > 0, "a refused reset resets nothing");
 
     let (issued, since) = (status(&mut client, "last_issued_at"), status(&mut client, "stats_reset_at"));
     // So that the time of the reset is another one.
     cluster.set_clock(0.0);
-    client.batch_execute("SELECT snowflake_stats_reset()").expect("a reset");
+    client.batch_execute("SELECT snowflake_reset_stats()").expect("a reset");
     let counters =
         "SELECT concat_ws(' ', ids_issued, ticks_exhausted, borrowed_ids, history_ids, clock_regressions, waits,
         refusals, largest_regression, coalesce(last_regression_at::text, 'never'), wait_time) FROM snowflake_status";

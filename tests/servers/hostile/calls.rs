@@ -73,7 +73,7 @@ pub const CALLS_OF_A_SUPERUSER: &[&str] = &[
     "snowflake_advance(1::bigint, false)",
     "snowflake_accept_mark(false)",
     "snowflake_accept_clock()",
-    "snowflake_stats_reset()",
+    "snowflake_reset_stats()",
 ];
 
 /// Those that no call names: what PostgreSQL calls, what views do, one that stops IDs, and one for another layout.

@@ -41,7 +41,7 @@ const APPLICATION: &str = "
     CREATE VIEW health AS SELECT state, worker_id, library_version, extension_version FROM snowflake_status;
     CREATE VIEW recent AS SELECT * FROM orders WHERE snowflake_within(id, now() - interval '1 hour');
     CREATE FUNCTION last_time() RETURNS timestamptz RETURN (SELECT snowflake_timestamp(max(id)) FROM orders);
-    GRANT EXECUTE ON FUNCTION snowflake_stats_reset() TO app;
+    GRANT EXECUTE ON FUNCTION snowflake_reset_stats() TO app;
     REVOKE SELECT ON snowflake_status, snowflake_metrics FROM PUBLIC;
     GRANT SELECT ON snowflake_status, snowflake_metrics TO monitor;
     REVOKE EXECUTE ON FUNCTION snowflake_time_expression(name, regtype) FROM PUBLIC;
@@ -61,7 +61,7 @@ fn made(client: &mut Client) -> String {
                 E'\\n' ORDER BY relname) FROM pg_class WHERE relname IN ('orders', 'snowflake_status', 'snowflake_metrics')),
             (SELECT string_agg(proname || ' ' || (SELECT array_agg(acl::text ORDER BY acl::text COLLATE \"C\") FROM unnest(proacl) acl)::text,
                 E'\\n' ORDER BY proname, pronargs) FROM pg_proc
-                WHERE proname IN ('snowflake_stats_reset', 'snowflake_time_expression', 'snowflake_accept_mark')))",
+                WHERE proname IN ('snowflake_reset_stats', 'snowflake_time_expression', 'snowflake_accept_mark')))",
     )
 }
 
@@ -96,7 +96,7 @@ fn goes_on(cluster: &Cluster, versions: (&str, &str)) {
     assert_eq!(value(&mut client, "SELECT versions_differ FROM snowflake_metrics"), differ);
     assert_eq!(value(&mut client, "SELECT last_time() = max(created_at) FROM orders"), "t");
     client.batch_execute("SET ROLE app").expect("a role");
-    client.batch_execute("INSERT INTO orders (item) VALUES ('bread'); SELECT snowflake_stats_reset()").expect("rights");
+    client.batch_execute("INSERT INTO orders (item) VALUES ('bread'); SELECT snowflake_reset_stats()").expect("rights");
     for refused in ["SELECT FROM snowflake_metrics", "SELECT snowflake_time_expression('id')"] {
         assert_eq!(error(&mut client, refused).code().code(), "42501", "{refused}");
     }
