@@ -112,8 +112,8 @@ fn at_once<T: Send>(
 
 fn session(registry: &Registry) -> Result<Client> {
     let mut client = registry.config().user("fleet").connect(NoTls)?;
-    let hello = "SELECT version, clock FROM snowflake_registry.server_hello(
-        held_token => NULL, held_until => NULL, held_receipt => NULL, worker => NULL, seen_revision => NULL)";
+    let hello = "SELECT registry_version, clock FROM snowflake_registry.server_hello(
+        held_token => NULL, held_until => NULL, held_receipt => NULL, worker_id => NULL, seen_revision => NULL)";
     client.query(hello, &[])?;
     Ok(client)
 }
@@ -122,8 +122,8 @@ fn session(registry: &Registry) -> Result<Client> {
 fn about(lease_ms: i64, clock_offset_ms: i64) -> String {
     let clock = i64::try_from(real_time()).expect("this age") + clock_offset_ms;
     format!(
-        "'{{\"lease_ms\": {lease_ms}, \"clock\": {clock}, \"clock_offset\": {clock_offset_ms}, \"issued\": 0,
-            \"layout\": \"t41 w15 s7\", \"system\": \"1\", \"host\": \"simulated\", \"port\": 5432}}'"
+        "'{{\"lease_ms\": {lease_ms}, \"clock\": {clock}, \"clock_offset_ms\": {clock_offset_ms}, \"issued_until\": 0,
+            \"layout\": \"t41 w15 s7\", \"system_identifier\": \"1\", \"host\": \"simulated\", \"port\": 5432}}'"
     )
 }
 
@@ -134,9 +134,9 @@ fn one(rows: Vec<Row>) -> Result<Row> {
 fn claim(registry: &Registry, nth: usize, clock_offset_ms: i64) -> Result<Server> {
     let token = format!("00000000-0000-4000-8000-{nth:012}");
     let query = format!(
-        "SELECT worker, begins, granted, receipt FROM snowflake_registry.server_claim(
-            presented => '{{}}', new_token => '{token}', configured => NULL, least_worker => 0, greatest_worker => {GREATEST},
-            avoided => NULL, about => {})",
+        "SELECT worker_id, begins_at, granted_until, receipt FROM snowflake_registry.server_claim(
+            held_tokens => '{{}}', new_token => '{token}', configured_worker_id => NULL, least_worker_id => 0,
+            greatest_worker_id => {GREATEST}, avoided_worker_id => NULL, about => {})",
         about(LEASE_MS, clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;
@@ -148,9 +148,9 @@ fn renew(registry: &Registry, server: &Server) -> Result<Server> {
     let Server { token, worker, granted, receipt, clock_offset_ms, .. } = server;
     let next = token.replacen("0000-4", "0001-4", 1);
     let query = format!(
-        "SELECT granted, receipt FROM snowflake_registry.server_renew(
-            presented => '{{{token}}}', new_token => '{next}', held_until => {granted}, held_receipt => '{receipt}',
-            worker => {worker}, seen_revision => 0, about => {})",
+        "SELECT granted_until, receipt FROM snowflake_registry.server_renew(
+            held_tokens => '{{{token}}}', new_token => '{next}', held_until => {granted}, held_receipt => '{receipt}',
+            worker_id => {worker}, seen_revision => 0, about => {})",
         about(3_600_000, *clock_offset_ms)
     );
     let row = one(session(registry)?.query(&query, &[])?)?;

@@ -66,10 +66,10 @@ CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life
 COMMENT ON FUNCTION snowflake_lives() IS
     'from when to when this server has issued IDs of which worker, a row for each of its lives: SELECT * FROM snowflake_lives()';
 
-CREATE FUNCTION snowflake_lives_for_servers(version integer) RETURNS SETOF jsonb
+CREATE FUNCTION snowflake_lives_for_servers(known_version integer) RETURNS SETOF jsonb
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'snowflake_lives_for_servers_wrapper';
 COMMENT ON FUNCTION snowflake_lives_for_servers(integer) IS
-    'not to be called: what snowflake_audit_fleet() of another server reads; version is the newest that it knows';
+    'not to be called: what snowflake_audit_fleet() of another server reads; known_version is the newest version of this that it knows';
 
 CREATE TYPE snowflake_audit_finding AS (
     result text, datacenter_id integer, worker_id integer, layout text, lives bigint, begins_at timestamptz,

@@ -65,7 +65,7 @@ COMMENT ON SCHEMA snowflake_registry IS 'worker IDs of snowflake_pg, leased to s
 
 CREATE TABLE IF NOT EXISTS snowflake_registry.registry (
     is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
-    version integer NOT NULL,
+    registry_version integer NOT NULL,
     system_identifier bigint NOT NULL,
     timeline bigint NOT NULL,
     storage text NOT NULL,
@@ -73,11 +73,11 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.registry (
     restored_revision bigint NOT NULL DEFAULT 0,
     reached_revision bigint NOT NULL DEFAULT 0,
     not_before bigint NOT NULL DEFAULT 0,
-    longest_lease bigint NOT NULL DEFAULT 3600000,
+    longest_lease_ms bigint NOT NULL DEFAULT 3600000,
     secret uuid NOT NULL DEFAULT gen_random_uuid()
 );
 COMMENT ON TABLE snowflake_registry.registry IS 'one row: the registry itself';
-COMMENT ON COLUMN snowflake_registry.registry.version IS 'version of the script that was run last';
+COMMENT ON COLUMN snowflake_registry.registry.registry_version IS 'version of the script that was run last';
 COMMENT ON COLUMN snowflake_registry.registry.timeline IS
     'timeline of this cluster; another timeline or system_identifier means that the registry was restored or has failed over';
 COMMENT ON COLUMN snowflake_registry.registry.storage IS
@@ -87,7 +87,7 @@ COMMENT ON COLUMN snowflake_registry.registry.restored_at IS
 COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision have not been renewed since the restore';
 COMMENT ON COLUMN snowflake_registry.registry.reached_revision IS
     'highest revision known from servers, though leases of that revision may be lost';
-COMMENT ON COLUMN snowflake_registry.registry.longest_lease IS
+COMMENT ON COLUMN snowflake_registry.registry.longest_lease_ms IS
     'how far ahead of the registry''s clock a grant reaches at most, in milliseconds; after a restore, not_before is that far ahead';
 COMMENT ON COLUMN snowflake_registry.registry.secret IS 'secret for receipts, which nobody else can make';
 COMMENT ON COLUMN snowflake_registry.registry.not_before IS
@@ -152,7 +152,7 @@ DO $$
 DECLARE
     installed integer;
 BEGIN
-    SELECT version INTO installed FROM snowflake_registry.registry;
+    SELECT registry_version INTO installed FROM snowflake_registry.registry;
     IF installed > 1 THEN
         RAISE EXCEPTION 'registry has version %, which is newer than this script', installed
             USING ERRCODE = 'object_not_in_prerequisite_state';

@@ -95,8 +95,8 @@ BEGIN
     here.restored_at := snowflake_registry.unix_ms(clock_timestamp());
     here.restored_revision := greatest(snowflake_registry.last_revision(), seen_revision) + 1;
     -- By then, lost leases have ended. A minute more, since the clock may be another machine's.
-    here.not_before := greatest(here.not_before, here.restored_at + here.longest_lease + 60000);
-    IF noted.version IS NULL THEN
+    here.not_before := greatest(here.not_before, here.restored_at + here.longest_lease_ms + 60000);
+    IF noted.registry_version IS NULL THEN
         -- Another transaction is recording the restore.
         RETURN here;
     END IF;
@@ -134,10 +134,10 @@ BEGIN
         IF current_setting('snowflake_registry.is_extension')::boolean AND NOT current_setting('row_security')::boolean THEN
             RETURN;
         END IF;
-        INSERT INTO snowflake_registry.registry (version, system_identifier, timeline, storage) VALUES (1, 0, 0, '');
+        INSERT INTO snowflake_registry.registry (registry_version, system_identifier, timeline, storage) VALUES (1, 0, 0, '');
     ELSE
         PERFORM snowflake_registry.check_restored(NULL, NULL);
-        UPDATE snowflake_registry.registry SET version = 1 WHERE version <> 1;
+        UPDATE snowflake_registry.registry SET registry_version = 1 WHERE registry_version <> 1;
     END IF;
     IF FOUND THEN
         PERFORM snowflake_registry.note_origin();

@@ -7,33 +7,33 @@
 -- A function locks a row only once it knows that it will change it: else anyone with a server's role could hold others up.
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
-    held_token uuid, held_until bigint, held_receipt text, worker bigint, seen_revision bigint,
-    OUT version integer, OUT clock bigint)
+    held_token uuid, held_until bigint, held_receipt text, worker_id bigint, seen_revision bigint,
+    OUT registry_version integer, OUT clock bigint)
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
-    SELECT version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(
+    SELECT registry_version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(
         -- A server with a receipt of this registry knows a state of it. A row never goes back.
-        CASE WHEN held_receipt = snowflake_registry.receipt_for(worker, held_token, held_until, seen_revision)
+        CASE WHEN held_receipt = snowflake_registry.receipt_for(server_hello.worker_id, held_token, held_until, seen_revision)
             THEN seen_revision END,
-        (SELECT l.revision FROM snowflake_registry.lease l WHERE l.worker_id = worker))
+        (SELECT l.revision FROM snowflake_registry.lease l WHERE l.worker_id = server_hello.worker_id))
 $$;
 COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint) IS
     'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; records a restore, even if the next call fails';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.read_about(
-    about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset bigint, OUT issued bigint, OUT begins bigint, OUT layout text,
-    OUT server text, OUT system text, OUT host text, OUT port integer)
+    about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset_ms bigint, OUT issued_until bigint, OUT begins_at bigint,
+    OUT layout text, OUT server text, OUT system_identifier text, OUT host text, OUT port integer)
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    SELECT a.lease_ms, a.clock, a.clock_offset, a.issued, a.begins, left(a.layout, 200), left(a.server, 100), left(a.system, 20),
-            left(a.host, 255), a.port
-        INTO lease_ms, clock, clock_offset, issued, begins, layout, server, system, host, port
-        FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset bigint, issued bigint, begins bigint, layout text,
-            server text, system text, host text, port integer);
-    issued := coalesce(issued, 0);
-    clock_offset := coalesce(clock_offset, 0);
+    SELECT a.lease_ms, a.clock, a.clock_offset_ms, a.issued_until, a.begins_at, left(a.layout, 200), left(a.server, 100),
+            left(a.system_identifier, 20), left(a.host, 255), a.port
+        INTO lease_ms, clock, clock_offset_ms, issued_until, begins_at, layout, server, system_identifier, host, port
+        FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset_ms bigint, issued_until bigint, begins_at bigint,
+            layout text, server text, system_identifier text, host text, port integer);
+    issued_until := coalesce(issued_until, 0);
+    clock_offset_ms := coalesce(clock_offset_ms, 0);
     IF clock IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000
         -- Up to the year 9999.
-        OR least(clock, issued) < 0 OR greatest(clock, issued, abs(clock_offset)) > 253402300799999
+        OR least(clock, issued_until) < 0 OR greatest(clock, issued_until, abs(clock_offset_ms)) > 253402300799999
     THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -72,13 +72,13 @@ COMMENT ON FUNCTION snowflake_registry.margin(bigint) IS
     'how long before its end a server may claim its own lease again, in milliseconds';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_own(
-    presented uuid[], configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, lease_ms bigint,
+    held_tokens uuid[], configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, lease_ms bigint,
     not_before bigint, now_ms bigint, OUT worker bigint, OUT other text)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_lease snowflake_registry.lease;
 BEGIN
-    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = ANY (presented)
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = ANY (held_tokens)
         AND l.worker_id BETWEEN least_worker AND greatest_worker
         AND (l.worker_id = configured OR configured IS NULL AND l.rule = 'free') FOR UPDATE;
     -- A released lease ends within the reservation of its mark. It is claimed no earlier than is_holder() allows.
@@ -233,9 +233,10 @@ COMMENT ON FUNCTION snowflake_registry.revision_after(bigint, snowflake_registry
     'number of a change of a lease that has this one: higher, and no lower than that of the last restore';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_claim(
-    presented uuid[], new_token uuid, configured bigint, least_worker bigint, greatest_worker bigint, avoided bigint, about jsonb,
-    OUT worker bigint, OUT begins bigint, OUT is_first boolean, OUT granted bigint, OUT receipt text, OUT at_revision bigint,
-    OUT other text, OUT layout_note text)
+    held_tokens uuid[], new_token uuid, configured_worker_id bigint, least_worker_id bigint, greatest_worker_id bigint,
+    avoided_worker_id bigint, about jsonb,
+    OUT worker_id bigint, OUT begins_at bigint, OUT is_first boolean, OUT granted_until bigint, OUT receipt text,
+    OUT revision bigint, OUT holder_note text, OUT layout_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     here snowflake_registry.registry := snowflake_registry.check_restored(NULL, NULL);
@@ -243,8 +244,9 @@ DECLARE
     this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
 BEGIN
-    IF new_token IS NULL OR least_worker IS NULL OR greatest_worker IS NULL
-        OR greatest(configured, least_worker, greatest_worker) > 2147483647 OR least(configured, least_worker, greatest_worker) < 0
+    IF new_token IS NULL OR least_worker_id IS NULL OR greatest_worker_id IS NULL
+        OR greatest(configured_worker_id, least_worker_id, greatest_worker_id) > 2147483647
+        OR least(configured_worker_id, least_worker_id, greatest_worker_id) < 0
     THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -252,29 +254,29 @@ BEGIN
 
     -- A claim whose answer was lost.
     SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.token = new_token
-        AND l.worker_id BETWEEN least_worker AND greatest_worker;
+        AND l.worker_id BETWEEN least_worker_id AND greatest_worker_id;
     IF FOUND THEN
-        worker := found_lease.worker_id;
-        begins := found_lease.begins_at;
+        worker_id := found_lease.worker_id;
+        begins_at := found_lease.begins_at;
         is_first := NOT found_lease.was_used;
-        granted := found_lease.granted_until;
-        at_revision := found_lease.revision;
-        receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
+        granted_until := found_lease.granted_until;
+        revision := found_lease.revision;
+        receipt := snowflake_registry.receipt_for(worker_id, new_token, granted_until, revision);
         RETURN;
     END IF;
 
-    SELECT c.worker, c.other INTO worker, other FROM snowflake_registry.claim_own(
+    SELECT c.worker, c.other INTO worker_id, holder_note FROM snowflake_registry.claim_own(
         -- mutant: claim-own-end
-        presented, configured, least_worker, greatest_worker, avoided, least(this.lease_ms, here.longest_lease), here.not_before,
-        now_ms) c;
-    IF worker IS NULL AND configured IS NOT NULL THEN
-        worker := snowflake_registry.claim_configured(
-            configured, here.not_before, now_ms, this.system, this.host, this.port);
+        held_tokens, configured_worker_id, least_worker_id, greatest_worker_id, avoided_worker_id,
+        least(this.lease_ms, here.longest_lease_ms), here.not_before, now_ms) c;
+    IF worker_id IS NULL AND configured_worker_id IS NOT NULL THEN
+        worker_id := snowflake_registry.claim_configured(
+            configured_worker_id, here.not_before, now_ms, this.system_identifier, this.host, this.port);
     -- mutant: restored-new-servers
-    ELSIF worker IS NULL AND here.not_before <= now_ms THEN
-        worker := snowflake_registry.claim_any(least_worker, greatest_worker, avoided, now_ms);
+    ELSIF worker_id IS NULL AND here.not_before <= now_ms THEN
+        worker_id := snowflake_registry.claim_any(least_worker_id, greatest_worker_id, avoided_worker_id, now_ms);
     END IF;
-    IF worker IS NULL THEN
+    IF worker_id IS NULL THEN
         RAISE EXCEPTION 'registry was restored or has failed over' USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('Leases may have been lost. The registry leases no worker to another server before %s.',
                 snowflake_registry.display(here.not_before)),
@@ -284,15 +286,16 @@ BEGIN
     -- The row is this transaction's.
     -- mutant: lease-begins-after
     SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used), snowflake_registry.revision_after(l.revision, here)
-        INTO STRICT begins, is_first, at_revision FROM snowflake_registry.lease l WHERE l.worker_id = worker;
-    granted := greatest(begins, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
-    UPDATE snowflake_registry.lease l SET token = new_token, begins_at = begins, granted_until = granted, issued_until = 0,
-            revision = at_revision, renewed_at = clock_timestamp(), leased_at = clock_timestamp(), was_used = l.is_used OR l.was_used,
+        INTO STRICT begins_at, is_first, revision FROM snowflake_registry.lease l WHERE l.worker_id = server_claim.worker_id;
+    granted_until := greatest(begins_at, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease_ms));
+    UPDATE snowflake_registry.lease l SET token = new_token, begins_at = server_claim.begins_at,
+            granted_until = server_claim.granted_until, issued_until = 0, revision = server_claim.revision,
+            renewed_at = clock_timestamp(), leased_at = clock_timestamp(), was_used = l.is_used OR l.was_used,
             is_used = true, conflict = NULL,
-            server = this.server, system_identifier = this.system, host = this.host, port = this.port,
-            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
-        WHERE l.worker_id = worker;
-    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
+            server = this.server, system_identifier = this.system_identifier, host = this.host, port = this.port,
+            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset_ms
+        WHERE l.worker_id = server_claim.worker_id;
+    receipt := snowflake_registry.receipt_for(worker_id, new_token, granted_until, revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb) IS
-    'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins, above all IDs that another server can have issued';
+    'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins_at, above all IDs that another server can have issued';

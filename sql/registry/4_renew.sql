@@ -1,11 +1,11 @@
 CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
-    row_of snowflake_registry.lease, here snowflake_registry.registry, presented uuid[], held_until bigint, held_receipt text,
+    row_of snowflake_registry.lease, here snowflake_registry.registry, held_tokens uuid[], held_until bigint, held_receipt text,
     worker bigint, seen_revision bigint, this record) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Written since the last restore, if there was one.
     is_current boolean := coalesce(row_of.revision >= here.restored_revision AND row_of.revision > 0, false);
-    has_receipt boolean := held_receipt = snowflake_registry.receipt_for(worker, presented[1], held_until, seen_revision);
+    has_receipt boolean := held_receipt = snowflake_registry.receipt_for(worker, held_tokens[1], held_until, seen_revision);
 BEGIN
     -- Other holders, and later changes of a lease, may have been lost. Only the last holder of a worker has a grant beyond
     -- the time of the restore, also by its own clock: the registry may now have another clock.
@@ -15,7 +15,7 @@ BEGIN
     -- mutant: restored-ended
     -- mutant: registry-clock
     IF here.restored_at > 0 AND (held_until > least(here.restored_at, snowflake_registry.unix_ms(clock_timestamp()))
-        + snowflake_registry.margin(least(this.lease_ms, here.longest_lease)) + greatest(0, this.clock_offset)) IS NOT TRUE
+        + snowflake_registry.margin(least(this.lease_ms, here.longest_lease_ms)) + greatest(0, this.clock_offset_ms)) IS NOT TRUE
         -- Or the registry has answered the server since. With the token alone, the row could be of an earlier request
         -- that arrived late.
         AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE
@@ -25,11 +25,11 @@ BEGIN
     -- The first condition: a claim that arrives late puts its token into the row again, after other holders.
     IF is_current THEN
         -- mutant: renewal-token
-        RETURN held_until >= row_of.begins_at AND row_of.token = ANY (presented);
+        RETURN held_until >= row_of.begins_at AND row_of.token = ANY (held_tokens);
     END IF;
     -- The row has its token, and grants that much. After a planned stop whose release was lost, there is no receipt.
     -- mutant: unheard-stop
-    IF row_of.token = ANY (presented) AND held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN
+    IF row_of.token = ANY (held_tokens) AND held_until BETWEEN row_of.begins_at AND row_of.granted_until THEN
         RETURN true;
     END IF;
     -- The receipt proves the server's grant. The row has its token, or an earlier state. It does not say that another
@@ -38,10 +38,10 @@ BEGIN
     RETURN has_receipt AND (
         coalesce(row_of.revision, 0) <= seen_revision
             -- mutant: receipt-other-holder
-            AND (row_of.granted_until > this.begins
-                AND (row_of.system_identifier, row_of.host, row_of.port) IS DISTINCT FROM (this.system, this.host, this.port)
+            AND (row_of.granted_until > this.begins_at
+                AND (row_of.system_identifier, row_of.host, row_of.port) IS DISTINCT FROM (this.system_identifier, this.host, this.port)
             ) IS NOT TRUE
-        OR held_until >= row_of.begins_at AND row_of.token = ANY (presented));
+        OR held_until >= row_of.begins_at AND row_of.token = ANY (held_tokens));
 END $$;
 COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint, text, bigint,
     bigint, record) IS 'whether a server has the worker of this row';
@@ -54,7 +54,7 @@ DECLARE
     seen text;
 BEGIN
     asking.server := this.server;
-    asking.system_identifier := this.system;
+    asking.system_identifier := this.system_identifier;
     asking.host := this.host;
     asking.address := inet_client_addr();
     seen := format('Worker %s was leased to %s for IDs up to %s, and to %s since %s.', row_of.worker_id,
@@ -72,9 +72,9 @@ COMMENT ON FUNCTION snowflake_registry.note_conflict(snowflake_registry.lease, r
     'log that two servers have had a worker for the same time, and tell the other one when it renews';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
-    presented uuid[], new_token uuid, held_until bigint, held_receipt text, worker bigint,
+    held_tokens uuid[], new_token uuid, held_until bigint, held_receipt text, worker_id bigint,
     seen_revision bigint, about jsonb,
-    OUT granted bigint, OUT receipt text, OUT at_revision bigint, OUT refusal text, OUT hint text, OUT is_final boolean,
+    OUT granted_until bigint, OUT receipt text, OUT revision bigint, OUT refusal text, OUT hint text, OUT is_final boolean,
     OUT must_stop boolean, OUT layout_note text, OUT conflict_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
@@ -91,12 +91,12 @@ BEGIN
         -- mutant: token-locks
         IF pass = 1 THEN
             SELECT * INTO found_lease FROM snowflake_registry.lease l
-                WHERE l.worker_id = worker;
+                WHERE l.worker_id = server_renew.worker_id;
         ELSE
             SELECT * INTO found_lease FROM snowflake_registry.lease l
-                WHERE l.worker_id = worker FOR UPDATE;
+                WHERE l.worker_id = server_renew.worker_id FOR UPDATE;
         END IF;
-        IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker,
+        IF snowflake_registry.is_holder(found_lease, here, held_tokens, held_until, held_receipt, worker_id,
             seen_revision, this) IS NOT TRUE
         THEN
             is_final := false;
@@ -106,7 +106,7 @@ BEGIN
             ELSIF found_lease.token IS NULL THEN
                 refusal := 'It was released by hand.';
                 is_final := true;
-            ELSIF found_lease.token = ANY (presented) THEN
+            ELSIF found_lease.token = ANY (held_tokens) THEN
                 refusal := 'It had ended when the registry was restored or failed over, or the registry has not answered its release since.';
                 hint := 'Restart this server, so that it leases a worker again.';
                 IF here.not_before > snowflake_registry.unix_ms(clock_timestamp()) THEN
@@ -116,7 +116,7 @@ BEGIN
             ELSE
                 refusal := format('The last server to lease it was %s.', snowflake_registry.holder(found_lease));
                 -- A failover could lose that. A registry other than the server's knows nothing about its lease.
-                is_proven := held_receipt = snowflake_registry.receipt_for(worker, presented[1], held_until, seen_revision);
+                is_proven := held_receipt = snowflake_registry.receipt_for(worker_id, held_tokens[1], held_until, seen_revision);
                 is_final := found_lease.revision >= here.restored_revision AND is_proven;
                 -- The worker was leased to another server before this lease ended: the registry has lost a transaction, which
                 -- nothing else has shown, or somebody ended the lease by hand while the server ran, or this is a copy.
@@ -125,7 +125,7 @@ BEGIN
                     PERFORM snowflake_registry.note_conflict(found_lease, this, held_until);
                     -- Other leases may be lost, too. Unless this is a copy.
                     -- mutant: conflict-elsewhere
-                    IF found_lease.system_identifier IS DISTINCT FROM this.system THEN
+                    IF found_lease.system_identifier IS DISTINCT FROM this.system_identifier THEN
                         PERFORM snowflake_registry.check_restored(snowflake_registry.last_revision() + 1, 0);
                     END IF;
                 END IF;
@@ -134,82 +134,85 @@ BEGIN
         ELSIF found_lease.rule = 'forbidden' THEN
             is_final := false;
             refusal := 'It is forbidden. ' || snowflake_registry.comment_of(found_lease);
-            hint := format('Call snowflake_registry.allow_workers(%s) in the registry to let the server continue.', worker);
+            hint := format('Call snowflake_registry.allow_workers(%s) in the registry to let the server continue.', worker_id);
             RETURN;
         END IF;
     END LOOP;
     now_ms := snowflake_registry.unix_ms(clock_timestamp());
-    granted := greatest(found_lease.granted_until,
-        snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease));
+    granted_until := greatest(found_lease.granted_until,
+        snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease_ms));
     IF found_lease.revision IS NULL OR found_lease.revision < here.restored_revision THEN
-        granted := greatest(granted, held_until);
-        IF found_lease.worker_id IS NULL AND NOT snowflake_registry.insert_worker(worker) THEN
-            RAISE EXCEPTION 'another server has just got worker %', worker USING ERRCODE = 'serialization_failure';
+        granted_until := greatest(granted_until, held_until);
+        IF found_lease.worker_id IS NULL AND NOT snowflake_registry.insert_worker(worker_id) THEN
+            RAISE EXCEPTION 'another server has just got worker %', worker_id USING ERRCODE = 'serialization_failure';
         END IF;
     END IF;
-    at_revision := snowflake_registry.revision_after(found_lease.revision, here);
-    UPDATE snowflake_registry.lease l SET token = new_token, granted_until = granted, issued_until = this.issued,
-            leased_at = coalesce(l.leased_at, clock_timestamp()), is_used = true,
-            revision = at_revision, renewed_at = clock_timestamp(), server = this.server, system_identifier = this.system,
+    revision := snowflake_registry.revision_after(found_lease.revision, here);
+    UPDATE snowflake_registry.lease l SET token = new_token, granted_until = server_renew.granted_until,
+            issued_until = this.issued_until, leased_at = coalesce(l.leased_at, clock_timestamp()), is_used = true,
+            revision = server_renew.revision, renewed_at = clock_timestamp(),
+            server = this.server, system_identifier = this.system_identifier,
             host = this.host, port = this.port, address = inet_client_addr(), role = session_user, layout = this.layout,
-            clock_offset_ms = this.clock_offset, conflict = NULL
-        WHERE l.worker_id = worker;
+            clock_offset_ms = this.clock_offset_ms, conflict = NULL
+        WHERE l.worker_id = server_renew.worker_id;
     conflict_note := found_lease.conflict;
-    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
+    receipt := snowflake_registry.receipt_for(worker_id, new_token, granted_until, revision);
     layout_note := snowflake_registry.other_layout(this.layout, now_ms);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_renew(uuid[], uuid, bigint, text, bigint, bigint, jsonb) IS
     'extend the lease of a server that continues at its own mark; refusal says why if it no longer has the worker';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_release(
-    presented uuid[], new_token uuid, held_until bigint, held_receipt text, worker bigint,
-    seen_revision bigint, lowered bigint, about jsonb,
-    OUT granted bigint, OUT receipt text, OUT at_revision bigint)
+    held_tokens uuid[], new_token uuid, held_until bigint, held_receipt text, worker_id bigint,
+    seen_revision bigint, lowered_until bigint, about jsonb,
+    OUT granted_until bigint, OUT receipt text, OUT revision bigint)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     here snowflake_registry.registry := snowflake_registry.check_restored(NULL, NULL);
     this record := snowflake_registry.read_about(about);
     found_lease snowflake_registry.lease;
-    ends bigint := greatest(lowered, this.issued);
+    ends bigint := greatest(lowered_until, this.issued_until);
 BEGIN
-    IF new_token IS NULL OR lowered IS NULL THEN
+    IF new_token IS NULL OR lowered_until IS NULL THEN
         RAISE EXCEPTION 'invalid request' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.worker_id = worker;
+    SELECT * INTO found_lease FROM snowflake_registry.lease l WHERE l.worker_id = server_release.worker_id;
     -- As in a renewal, since the new row counts as written after a restore.
-    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker, seen_revision,
+    IF snowflake_registry.is_holder(found_lease, here, held_tokens, held_until, held_receipt, worker_id, seen_revision,
         this) IS NOT TRUE
     THEN
         RETURN;
     END IF;
     IF found_lease.worker_id IS NULL THEN
-        PERFORM snowflake_registry.insert_worker(worker);
+        PERFORM snowflake_registry.insert_worker(worker_id);
     END IF;
     SELECT * INTO found_lease FROM snowflake_registry.lease l
-        WHERE l.worker_id = worker FOR UPDATE;
-    IF snowflake_registry.is_holder(found_lease, here, presented, held_until, held_receipt, worker, seen_revision,
+        WHERE l.worker_id = server_release.worker_id FOR UPDATE;
+    IF snowflake_registry.is_holder(found_lease, here, held_tokens, held_until, held_receipt, worker_id, seen_revision,
         this) IS NOT TRUE
     THEN
         RETURN;
     END IF;
     ends := least(greatest(ends, found_lease.begins_at), held_until);
-    IF (found_lease.token = ANY (presented)) IS NOT TRUE THEN
+    IF (found_lease.token = ANY (held_tokens)) IS NOT TRUE THEN
         -- The row is of an earlier lease, or of an earlier time of this one.
         ends := greatest(ends, found_lease.granted_until);
     ELSIF found_lease.revision >= here.restored_revision THEN
         ends := least(ends, found_lease.granted_until);
     END IF;
-    at_revision := snowflake_registry.revision_after(found_lease.revision, here);
+    revision := snowflake_registry.revision_after(found_lease.revision, here);
     UPDATE snowflake_registry.lease l
-        SET token = new_token, granted_until = ends, issued_until = this.issued, leased_at = coalesce(l.leased_at, clock_timestamp()),
+        SET token = new_token, granted_until = ends, issued_until = this.issued_until,
+            leased_at = coalesce(l.leased_at, clock_timestamp()),
             -- A server that has issued nothing does not count.
             -- mutant: release-used
-            is_used = greatest(lowered, this.issued) > l.begins_at, revision = at_revision, renewed_at = clock_timestamp(),
-            server = this.server, system_identifier = this.system, host = this.host, port = this.port,
-            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset
-        WHERE l.worker_id = worker
-        RETURNING l.granted_until INTO STRICT granted;
-    receipt := snowflake_registry.receipt_for(worker, new_token, granted, at_revision);
+            is_used = greatest(lowered_until, this.issued_until) > l.begins_at,
+            revision = server_release.revision, renewed_at = clock_timestamp(),
+            server = this.server, system_identifier = this.system_identifier, host = this.host, port = this.port,
+            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset_ms
+        WHERE l.worker_id = server_release.worker_id
+        RETURNING l.granted_until INTO STRICT granted_until;
+    receipt := snowflake_registry.receipt_for(worker_id, new_token, granted_until, revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_release(uuid[], uuid, bigint, text, bigint, bigint, bigint, jsonb) IS
     'end a lease early: the server no longer issues IDs at or above this time; NULL if it does not have the worker';

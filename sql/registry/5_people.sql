@@ -11,7 +11,7 @@ CREATE OR REPLACE VIEW snowflake_registry.workers AS
         END AS state,
         l.server, l.system_identifier, l.host, l.port, l.address, l.role, l.layout, l.leased_at, l.renewed_at,
         CASE WHEN l.granted_until > 0 THEN snowflake_registry.time_of(l.granted_until) END AS granted_until,
-        CASE WHEN l.issued_until > 0 THEN snowflake_registry.time_of(l.issued_until) END AS reported_mark,
+        CASE WHEN l.issued_until > 0 THEN snowflake_registry.time_of(l.issued_until) END AS issued_until,
         l.clock_offset_ms * interval '1 ms' AS clock_offset, l.comment
     FROM snowflake_registry.lease l
     ORDER BY l.worker_id;
@@ -20,11 +20,11 @@ COMMENT ON COLUMN snowflake_registry.workers.state IS
     'leased; free; waiting (released by hand, and its old IDs may reach granted_until); reserved (for a server that is configured with the number); forbidden';
 COMMENT ON COLUMN snowflake_registry.workers.granted_until IS
     'timestamps of its IDs are below this time; the next server begins there';
-COMMENT ON COLUMN snowflake_registry.workers.reported_mark IS 'timestamps of its IDs were below this time when the server reported last';
+COMMENT ON COLUMN snowflake_registry.workers.issued_until IS 'timestamps of its IDs were below this time when the server reported last';
 COMMENT ON COLUMN snowflake_registry.workers.clock_offset IS 'how far the clock of the server was ahead of the registry''s';
 
 CREATE OR REPLACE VIEW snowflake_registry.status AS
-    SELECT r.version AS registry_version, r.longest_lease * interval '1 ms' AS longest_lease,
+    SELECT r.registry_version, r.longest_lease_ms * interval '1 ms' AS longest_lease,
         CASE WHEN r.restored_at > 0 THEN snowflake_registry.time_of(r.restored_at) END AS restored_at,
         CASE WHEN snowflake_registry.time_of(r.not_before) > clock_timestamp()
             THEN snowflake_registry.time_of(r.not_before) END AS recovering_until,
@@ -92,7 +92,7 @@ COMMENT ON FUNCTION snowflake_registry.forbid_workers(bigint, bigint, text) IS
 CREATE OR REPLACE FUNCTION snowflake_registry.own_worker() RETURNS bigint
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     -- The library shows it, also to databases without the extension.
-    SELECT CASE WHEN own ~ '^[0-9]{1,10}$' THEN own::bigint END FROM current_setting('snowflake_pg.own_worker', true) own
+    SELECT CASE WHEN own ~ '^[0-9]{1,10}$' THEN own::bigint END FROM current_setting('snowflake_pg.own_worker_id', true) own
 $$;
 COMMENT ON FUNCTION snowflake_registry.own_worker() IS
     'worker that the registry''s own server has without a registry; NULL if it has none, or is not known';
@@ -120,7 +120,7 @@ COMMENT ON FUNCTION snowflake_registry.allow_workers(bigint, bigint) IS
     'undo reserve_workers() and forbid_workers(); of several workers, that of the registry''s own server stays forbidden';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
-    worker_id bigint, ids_end timestamptz DEFAULT clock_timestamp() + interval '10 seconds') RETURNS timestamptz
+    worker_id bigint, issued_until timestamptz DEFAULT clock_timestamp() + interval '10 seconds') RETURNS timestamptz
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -130,10 +130,10 @@ DECLARE
     known_ms bigint;
 BEGIN
     PERFORM snowflake_registry.check_worker(release_worker.worker_id);
-    IF isfinite(release_worker.ids_end) IS NOT TRUE THEN
-        RAISE EXCEPTION 'ids_end must be a finite time' USING ERRCODE = 'invalid_parameter_value';
+    IF isfinite(release_worker.issued_until) IS NOT TRUE THEN
+        RAISE EXCEPTION 'issued_until must be a finite time' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    lowered := snowflake_registry.unix_ms(release_worker.ids_end);
+    lowered := snowflake_registry.unix_ms(release_worker.issued_until);
     SELECT * INTO found_lease FROM snowflake_registry.lease l
         WHERE l.worker_id = release_worker.worker_id FOR UPDATE;
     IF (found_lease.is_used OR found_lease.was_used) IS NOT TRUE THEN
@@ -143,12 +143,12 @@ BEGIN
     known_ids_ms := greatest(found_lease.issued_until, found_lease.begins_at);
     known_ms := greatest(known_ids_ms, snowflake_registry.unix_ms(found_lease.renewed_at));
     IF lowered < known_ms THEN
-        RAISE EXCEPTION 'ids_end is before the last IDs that the server may have issued' USING ERRCODE = 'invalid_parameter_value',
+        RAISE EXCEPTION 'issued_until is before the last IDs that the server may have issued' USING ERRCODE = 'invalid_parameter_value',
             DETAIL = format(CASE WHEN known_ids_ms = 0 THEN 'It has reported no IDs, and was last heard from at %2$s.'
                     ELSE 'It has reported IDs up to %s, and was last heard from at %s.' END,
                 snowflake_registry.display(known_ids_ms),
                 snowflake_registry.display(snowflake_registry.unix_ms(found_lease.renewed_at))),
-            HINT = 'Leave ids_end out if the clock of the server was right.';
+            HINT = 'Leave issued_until out if the clock of the server was right.';
     END IF;
     UPDATE snowflake_registry.lease l SET token = NULL, granted_until = least(l.granted_until, lowered)
         WHERE l.worker_id = release_worker.worker_id
@@ -156,7 +156,7 @@ BEGIN
     RETURN snowflake_registry.time_of(lowered);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, timestamptz) IS
-    'end the lease of a server that will never issue IDs again; all its IDs must be below ids_end; returns when the lease ends';
+    'end the lease of a server that will never issue IDs again; all its IDs must be below issued_until; returns when the lease ends';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -176,7 +176,7 @@ BEGIN
         RAISE EXCEPTION 'longest lease must be between 5 seconds and 7 days' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM snowflake_registry.check_restored(NULL, NULL);
-    UPDATE snowflake_registry.registry SET longest_lease = extract(epoch FROM length) * 1000;
+    UPDATE snowflake_registry.registry SET longest_lease_ms = extract(epoch FROM length) * 1000;
     PERFORM snowflake_registry.note_origin();
 END $$;
 COMMENT ON FUNCTION snowflake_registry.set_longest_lease(interval) IS
@@ -184,7 +184,7 @@ COMMENT ON FUNCTION snowflake_registry.set_longest_lease(interval) IS
 
 CREATE OR REPLACE FUNCTION snowflake_registry.version() RETURNS integer
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-    AS 'SELECT version FROM snowflake_registry.registry';
+    AS 'SELECT registry_version FROM snowflake_registry.registry';
 COMMENT ON FUNCTION snowflake_registry.version() IS 'version of the registry';
 
 -- The worker that the server of a new registry has without it.
@@ -199,7 +199,7 @@ BEGIN
         -- The rows of a dump are to come.
         OR NOT EXISTS (SELECT FROM snowflake_registry.registry)
         -- A registry leases it: this one, or one of another fleet, whose numbers say nothing here.
-        OR current_setting('snowflake_pg.own_worker', true) = 'registry'
+        OR current_setting('snowflake_pg.own_worker_id', true) = 'registry'
     THEN
         RETURN;
     END IF;

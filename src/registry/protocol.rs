@@ -51,7 +51,7 @@ pub struct About {
 #[derive(Default)]
 pub struct Notes {
     /// The server that now has the worker that this server had before, if there is one.
-    pub other: Option<String>,
+    pub holder: Option<String>,
     /// A server that has a lease and another layout.
     pub layout: Option<String>,
     /// A server that has had the same worker for the same time.
@@ -60,9 +60,9 @@ pub struct Notes {
 
 impl Notes {
     fn read(answer: &Answer) -> Self {
-        let [other, layout, conflict] =
-            [c"other", c"layout_note", c"conflict_note"].map(|column| answer.value(0, column));
-        Self { other, layout, conflict }
+        let [holder, layout, conflict] =
+            [c"holder_note", c"layout_note", c"conflict_note"].map(|column| answer.value(0, column));
+        Self { holder, layout, conflict }
     }
 }
 
@@ -82,12 +82,12 @@ impl Session {
             known.map(|lease| lease.worker.to_string()),
             known.map(|lease| lease.revision.to_string()),
         ];
-        let query = c"SELECT version, clock FROM snowflake_registry.server_hello(
-            held_token => $1, held_until => $2, held_receipt => $3, worker => $4, seen_revision => $5)";
+        let query = c"SELECT registry_version, clock FROM snowflake_registry.server_hello(
+            held_token => $1, held_until => $2, held_receipt => $3, worker_id => $4, seen_revision => $5)";
         let (sent, at) = (Instant::now(), clock::unix_ms());
         let answer = remote.query(query, &parameters, until).map_err(with_hint)?;
         let error_ms = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX) / 2;
-        let version: u64 = required(&answer, c"version")?;
+        let version: u64 = required(&answer, c"registry_version")?;
         if version < VERSION {
             return Err(Failure {
                 hint: "Run ALTER EXTENSION snowflake_registry UPDATE in the registry, or this version's snowflake_registry.sql.".to_owned(),
@@ -108,25 +108,25 @@ impl Session {
     /// Leases a worker. Where the server had a lease, its worker if that is free.
     pub fn claim(&mut self, had: Option<&Lease>, claim: &Claim, about: &About) -> Result<(Claimed, Notes), Failure> {
         let parameters = [
-            ("presented", presented(had)),
+            ("held_tokens", tokens(had)),
             ("new_token", Some(uuid(claim.token))),
-            ("configured", claim.wish.worker.map(|worker| worker.to_string())),
-            ("least_worker", Some(claim.wish.least.to_string())),
-            ("greatest_worker", Some(claim.wish.greatest.to_string())),
-            ("avoided", claim.avoided.map(|worker| worker.to_string())),
+            ("configured_worker_id", claim.wish.worker.map(|worker| worker.to_string())),
+            ("least_worker_id", Some(claim.wish.least.to_string())),
+            ("greatest_worker_id", Some(claim.wish.greatest.to_string())),
+            ("avoided_worker_id", claim.avoided.map(|worker| worker.to_string())),
         ];
         let answer = self.ask_about("server_claim", &parameters, about)?;
-        let begins = required(&answer, c"begins")?;
+        let begins = required(&answer, c"begins_at")?;
         // mutant: first-lease-margin
         let start = if is_true(&answer, c"is_first") { LeaseStart::First(begins) } else { LeaseStart::At(begins) };
-        let claimed = Claimed { worker: required(&answer, c"worker")?, start, grant: grant(&answer)? };
+        let claimed = Claimed { worker: required(&answer, c"worker_id")?, start, grant: grant(&answer)? };
         Ok((claimed, Notes::read(&answer)))
     }
 
     /// Extends a lease, which has the other one of its tokens from then on.
     pub fn renew(&mut self, lease: &Lease, about: &About) -> Result<(Renewal<Failure>, Notes), Failure> {
         let answer = self.ask_about("server_renew", &renewal(lease, lease), about)?;
-        let renewal = if answer.value(0, c"granted").is_some() {
+        let renewal = if answer.value(0, c"granted_until").is_some() {
             Renewal::Granted(grant(&answer)?)
         } else {
             let text = |column| answer.value(0, column).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Session {
     /// is not presented, so that a release that arrives late does not end the next renewal's grant.
     pub fn release(&mut self, held: &Lease, lowered: &Lease, about: &About) -> Result<Grant, Failure> {
         let mut parameters = Vec::from(renewal(held, lowered));
-        parameters.push(("lowered", Some(lowered.granted_until.to_string())));
+        parameters.push(("lowered_until", Some(lowered.granted_until.to_string())));
         grant(&self.ask_about("server_release", &parameters, about)?)
     }
 
@@ -171,12 +171,12 @@ impl About {
         [
             ("lease_ms", "bigint", Some(self.lease_ms.to_string())),
             ("clock", "bigint", Some(self.clock.to_string())),
-            ("clock_offset", "bigint", Some(clock_offset_ms.to_string())),
-            ("issued", "bigint", Some(self.issued_until.to_string())),
-            ("begins", "bigint", self.begins.map(|begins| begins.to_string())),
+            ("clock_offset_ms", "bigint", Some(clock_offset_ms.to_string())),
+            ("issued_until", "bigint", Some(self.issued_until.to_string())),
+            ("begins_at", "bigint", self.begins.map(|begins| begins.to_string())),
             ("layout", "text", Some(self.layout.clone())),
             ("server", "text", self.server.clone()),
-            ("system", "text", Some(self.system.to_string())),
+            ("system_identifier", "text", Some(self.system.to_string())),
             ("host", "text", Some(self.host.clone())),
             ("port", "integer", Some(self.port.to_string())),
         ]
@@ -189,11 +189,11 @@ type Argument = (&'static str, Option<String>);
 /// What proves a lease, with the token of the next one.
 fn renewal(lease: &Lease, next: &Lease) -> [Argument; 6] {
     [
-        ("presented", presented(Some(lease))),
+        ("held_tokens", tokens(Some(lease))),
         ("new_token", Some(uuid(next.tokens[1]))),
         ("held_until", Some(lease.granted_until.to_string())),
         ("held_receipt", Some(hexadecimal(&lease.receipt))),
-        ("worker", Some(lease.worker.to_string())),
+        ("worker_id", Some(lease.worker.to_string())),
         ("seen_revision", Some(lease.revision.to_string())),
     ]
 }
@@ -207,7 +207,7 @@ pub fn new_token() -> Token {
     token
 }
 
-fn presented(lease: Option<&Lease>) -> Option<String> {
+fn tokens(lease: Option<&Lease>) -> Option<String> {
     Some(lease.map_or("{}".to_owned(), |lease| format!("{{{},{}}}", uuid(lease.tokens[0]), uuid(lease.tokens[1]))))
 }
 
@@ -221,9 +221,9 @@ fn grant(answer: &Answer) -> Result<Grant, Failure> {
     let nth = |nth: usize| u8::from_str_radix(receipt.get(2 * nth..2 * nth + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..32).map(nth).collect();
     Ok(Grant {
-        until: required(answer, c"granted")?,
+        until: required(answer, c"granted_until")?,
         receipt: bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| unexpected(c"receipt"))?,
-        revision: required(answer, c"at_revision")?,
+        revision: required(answer, c"revision")?,
     })
 }
 

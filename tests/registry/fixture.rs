@@ -65,7 +65,7 @@ pub fn cut_off(standby: &Cluster, registry: &Registry) {
 /// What a server says of itself.
 pub fn about(lease_ms: u32) -> String {
     format!(
-        "jsonb_build_object('lease_ms', {lease_ms}, 'clock', 0, 'clock_offset', 0, 'issued', 0, 'layout', '', 'host', 'thief')"
+        "jsonb_build_object('lease_ms', {lease_ms}, 'clock', 0, 'clock_offset_ms', 0, 'issued_until', 0, 'layout', '', 'host', 'thief')"
     )
 }
 

@@ -230,7 +230,7 @@ fn a_message_names_the_holder_of_a_lease_as_far_as_it_has_said_who_it_is() {
     let registry = Registry::start();
     let about = "jsonb_build_object('lease_ms', 60000, 'clock', 0)";
     let claim = format!(
-        "SELECT worker FROM snowflake_registry.server_claim('{{}}', '11111111-0000-4000-8000-000000000000', 5, 0, 9, NULL, {about})"
+        "SELECT worker_id FROM snowflake_registry.server_claim('{{}}', '11111111-0000-4000-8000-000000000000', 5, 0, 9, NULL, {about})"
     );
     assert_eq!(answer_of(&registry, &claim), "5");
     let refused = error(&mut start(numbered(&registry, 5)).connect(), "SELECT snowflake_nextval()");

@@ -126,7 +126,7 @@ fn a_renewal_that_arrives_after_a_failover_gives_no_worker_to_a_server_that_has_
     let [first, second, third, other] = [1, 2, 3, 4].map(|nth| format!("{nth:08}-0000-4000-8000-000000000000"));
     let ask = |registry: &Registry, call: &str| {
         let mut client = registry.config().user("fleet").connect(NoTls).expect("a session");
-        value(&mut client, &format!("SELECT granted FROM snowflake_registry.server_{call}"))
+        value(&mut client, &format!("SELECT granted_until FROM snowflake_registry.server_{call}"))
     };
     let about = about(60_000);
     let claim = |new: &str| format!("claim('{{}}', '{new}', NULL, 0, 0, NULL, {about})");
@@ -153,7 +153,7 @@ fn a_server_that_presents_less_than_its_lease_without_a_receipt_goes_on_after_a_
     let [first, second] = [1, 2].map(|nth| format!("{nth:08}-0000-4000-8000-000000000000"));
     let ask = |registry: &Registry, call: &str| {
         let mut client = registry.config().user("fleet").connect(NoTls).expect("a session");
-        value(&mut client, &format!("SELECT granted FROM snowflake_registry.server_{call}"))
+        value(&mut client, &format!("SELECT granted_until FROM snowflake_registry.server_{call}"))
     };
     let about = about(60_000);
     let granted = ask(&registry, &format!("claim('{{}}', '{first}', NULL, 0, 0, NULL, {about})"));
@@ -175,7 +175,7 @@ fn a_server_that_was_restarted_after_a_failover_may_ask_twice() {
         value(
             &mut client,
             &format!(
-                "SELECT concat_ws(', ', granted, quote_literal(receipt), 0, at_revision) FROM snowflake_registry.server_{call}"
+                "SELECT concat_ws(', ', granted_until, quote_literal(receipt), 0, revision) FROM snowflake_registry.server_{call}"
             ),
         )
     };

@@ -295,9 +295,9 @@ fn a_restored_registry_believes_no_server_that_has_no_receipt() {
     let mut dba = registry.connect();
     dba.batch_execute("UPDATE snowflake_registry.registry SET timeline = timeline - 1").expect("a restore");
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
-    let renew = "SELECT granted FROM snowflake_registry.server_renew('{11111111-1111-1111-1111-111111111111}',
+    let renew = "SELECT granted_until FROM snowflake_registry.server_renew('{11111111-1111-1111-1111-111111111111}',
         '21111111-1111-1111-1111-111111111111', 9e12::bigint, repeat('0', 64), 0, 100000,
-        '{\"lease_ms\": 60000, \"clock\": 0, \"clock_offset\": 0}')";
+        '{\"lease_ms\": 60000, \"clock\": 0, \"clock_offset_ms\": 0}')";
     assert_eq!(testbed::value(&mut thief, renew), "NULL");
     assert_eq!(answer_of(&registry, "SELECT not_before > 0 FROM snowflake_registry.registry"), "t", "noticed");
 }

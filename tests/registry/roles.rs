@@ -36,7 +36,7 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
     }
     for presented in ["{}", &format!("{{{token}}}"), "{NULL}"] {
         let renewal = format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 1023, 0, {about})"
+            "SELECT granted_until FROM snowflake_registry.server_renew('{presented}', '{token}', 9e12::bigint, '', 1023, 0, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &renewal), "NULL");
         let release = format!(
@@ -54,7 +54,9 @@ fn the_role_of_a_server_can_do_nothing_with_the_worker_of_another_one() {
             "SELECT receipt FROM snowflake_registry.server_release(NULL, '{token}', NULL, NULL, {worker}, {revision}, 0, {about})"
         );
         assert_eq!(testbed::value(&mut thief, &release), "NULL");
-        let hello = format!("SELECT version FROM snowflake_registry.server_hello(NULL, 5, NULL, {worker}, {revision})");
+        let hello = format!(
+            "SELECT registry_version FROM snowflake_registry.server_hello(NULL, 5, NULL, {worker}, {revision})"
+        );
         assert_eq!(testbed::value(&mut thief, &hello), "1");
     }
     assert_eq!(answer_of(&registry, "SELECT concat(restored_at, recovering_until) FROM snowflake_registry.status"), "");
@@ -70,7 +72,7 @@ fn the_role_of_a_server_gets_no_lease_that_the_registry_did_not_grant() {
     let about = about(60_000);
     value(
         &mut thief,
-        &format!("SELECT worker FROM snowflake_registry.server_claim('{{}}', '{one}', 7, 0, 31, NULL, {about})"),
+        &format!("SELECT worker_id FROM snowflake_registry.server_claim('{{}}', '{one}', 7, 0, 31, NULL, {about})"),
     );
     registry
         .connect()
@@ -78,9 +80,9 @@ fn the_role_of_a_server_gets_no_lease_that_the_registry_did_not_grant() {
         .expect("a failover");
     for held in ["9223372036854775807", "2e12::bigint"] {
         let lease = format!("'{{{one}}}', '{two}', {held}, '', 7, 0");
-        let renew = format!("SELECT granted FROM snowflake_registry.server_renew({lease}, {about})");
+        let renew = format!("SELECT granted_until FROM snowflake_registry.server_renew({lease}, {about})");
         assert_eq!(value(&mut thief, &renew), "NULL");
-        let release = format!("SELECT granted FROM snowflake_registry.server_release({lease}, {held}, {about})");
+        let release = format!("SELECT granted_until FROM snowflake_registry.server_release({lease}, {held}, {about})");
         assert_eq!(value(&mut thief, &release), "NULL");
     }
     assert_eq!(answer_of(&registry, "SELECT granted_until < now() + '2 min' FROM snowflake_registry.workers"), "t");
@@ -94,7 +96,7 @@ fn the_role_of_a_server_holds_up_no_other_server() {
     let claim = |token: &str, configured: &str| {
         let about = about(60_000);
         format!(
-            "SELECT worker FROM snowflake_registry.server_claim('{{}}', '{token}', {configured}, 0, 1023, NULL, {about})"
+            "SELECT worker_id FROM snowflake_registry.server_claim('{{}}', '{token}', {configured}, 0, 1023, NULL, {about})"
         )
     };
     let pid = value(&mut thief, "SELECT pg_backend_pid()");
@@ -121,7 +123,7 @@ fn a_call_without_the_token_of_a_worker_holds_nobody_up() {
     let token = "11111111-1111-1111-1111-111111111111";
     let calls = [
         format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{{{token}}}', '{token}', 0, '', 1023, 0, {})",
+            "SELECT granted_until FROM snowflake_registry.server_renew('{{{token}}}', '{token}', 0, '', 1023, 0, {})",
             about(60_000)
         ),
         format!(
@@ -147,7 +149,7 @@ fn a_role_that_was_stolen_cannot_add_workers_without_end_and_servers_keep_theirs
     registry.connect().batch_execute(fill).expect("workers");
     let mut thief = registry.config().user("fleet").connect(testbed::postgres::NoTls).expect("a session");
     let claim = format!(
-        "SELECT worker FROM snowflake_registry.server_claim('{{}}', '11111111-1111-1111-1111-111111111111', NULL, 5, 6, NULL, {})",
+        "SELECT worker_id FROM snowflake_registry.server_claim('{{}}', '11111111-1111-1111-1111-111111111111', NULL, 5, 6, NULL, {})",
         about(60_000)
     );
     let refused = error(&mut thief, &claim);
@@ -171,11 +173,11 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     };
     // It has worker 0 for an hour, and gives it back.
     let held = |thief: &mut Client, columns: &str| value(thief, &format!("SELECT {columns} FROM {}", claim(1, 0)));
-    let [granted, receipt, revision] = ["granted", "receipt", "at_revision"].map(|column| held(&mut thief, column));
+    let [granted, receipt, revision] = ["granted_until", "receipt", "revision"].map(|column| held(&mut thief, column));
     let foreign = format!("SELECT receipt FROM {}", claim(1, 3));
     assert_eq!(error(&mut thief, &foreign).code().code(), "23505", "the token is of another worker");
     let release = format!(
-        "SELECT granted FROM snowflake_registry.server_release('{{{}}}', '{}', {granted}, '{receipt}', 0, {revision}, 0, {about})",
+        "SELECT granted_until FROM snowflake_registry.server_release('{{{}}}', '{}', {granted}, '{receipt}', 0, {revision}, 0, {about})",
         token(1),
         token(2)
     );
@@ -184,7 +186,7 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     assert_eq!(worker_of(&server), "0");
     // Nobody can make the registry believe that it was restored.
     let hello = format!(
-        "SELECT version FROM snowflake_registry.server_hello('{}', {granted}, '{receipt}', 0, 100000)",
+        "SELECT registry_version FROM snowflake_registry.server_hello('{}', {granted}, '{receipt}', 0, 100000)",
         token(1)
     );
     assert_eq!(value(&mut thief, &hello), "1");
@@ -192,7 +194,7 @@ fn a_receipt_proves_nothing_of_another_worker_and_nothing_that_was_given_back() 
     registry.connect().batch_execute("UPDATE snowflake_registry.registry SET timeline = 0").expect("a restore");
     for revision in [revision, "100000".to_owned()] {
         let renew = format!(
-            "SELECT granted FROM snowflake_registry.server_renew('{{{}}}', '{}', {granted}, '{receipt}', 0,
+            "SELECT granted_until FROM snowflake_registry.server_renew('{{{}}}', '{}', {granted}, '{receipt}', 0,
              {revision}, {about})",
             token(1),
             token(3)
@@ -211,7 +213,7 @@ fn a_lease_is_not_claimed_earlier_than_a_restored_registry_reckons_with() {
     let mut claim = |presented: &str, nth: u32| {
         let about = about(3_600_000);
         let claim = format!("server_claim('{{{presented}}}', '{}', NULL, 0, 31, NULL, {about})", token(nth));
-        value(&mut client, &format!("SELECT worker FROM snowflake_registry.{claim}"))
+        value(&mut client, &format!("SELECT worker_id FROM snowflake_registry.{claim}"))
     };
     assert_eq!(claim("", 1), "31");
     assert_eq!(claim(&token(1), 2), "30", "it has the lease of worker 31 for thirty seconds");
@@ -229,18 +231,18 @@ fn a_release_does_not_lower_a_grant_below_where_the_lease_began() {
         .batch_execute("UPDATE snowflake_registry.lease SET granted_until = 5000, rule = 'free'")
         .expect("a lease");
     let claim = format!(
-        "SELECT worker || ' ' || begins FROM snowflake_registry.server_claim('{{}}', '{token}', NULL, 0, 0, NULL, {})",
+        "SELECT worker_id || ' ' || begins_at FROM snowflake_registry.server_claim('{{}}', '{token}', NULL, 0, 0, NULL, {})",
         about(60_000)
     );
     assert_eq!(value(&mut client, &claim), "0 5000");
     let release = |lowered: &str, about: &str| {
         let lease = format!("'{{{token}}}', '{token}', 6000, '', 0, 0, {lowered}, {about}");
-        format!("SELECT granted FROM snowflake_registry.server_release({lease})")
+        format!("SELECT granted_until FROM snowflake_registry.server_release({lease})")
     };
     let about = about(60_000);
     assert_eq!(value(&mut client, &release("0", &about)), "5000");
     assert_eq!(value(&mut client, &release("9e18::bigint", &about)), "5000", "nor does it raise one");
-    let huge = about.replace("'issued', 0", "'issued', 9e18::bigint");
+    let huge = about.replace("'issued_until', 0", "'issued_until', 9e18::bigint");
     assert_eq!(error(&mut client, &release("0", &huge)).message(), "invalid request");
     assert_eq!(answer_of(&registry, "SELECT granted_until FROM snowflake_registry.lease"), "5000");
 }

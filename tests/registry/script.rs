@@ -52,7 +52,7 @@ fn the_script_refuses_a_registry_of_a_newer_version_and_objects_of_another_role(
         let output = registry.psql().arg("--file").arg(&script).output().expect("psql");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    dba.batch_execute("UPDATE snowflake_registry.registry SET version = 2").expect("a newer one");
+    dba.batch_execute("UPDATE snowflake_registry.registry SET registry_version = 2").expect("a newer one");
     assert!(run().contains("ERROR:  registry has version 2, which is newer than this script"), "{}", run());
     dba.batch_execute(
         "DROP SCHEMA snowflake_registry CASCADE; CREATE ROLE mallory; CREATE SCHEMA snowflake_registry AUTHORIZATION mallory",
@@ -192,8 +192,8 @@ fn functions_for_people_refuse_what_is_no_worker_no_time_and_no_length() {
         ("forbid_workers(-1)", numbers),
         ("allow_workers(99999999999)", numbers),
         ("release_worker(NULL)", numbers),
-        ("release_worker(1023, NULL)", "ids_end must be a finite time"),
-        ("release_worker(1023, 'infinity')", "ids_end must be a finite time"),
+        ("release_worker(1023, NULL)", "issued_until must be a finite time"),
+        ("release_worker(1023, 'infinity')", "issued_until must be a finite time"),
         ("set_longest_lease(NULL)", "longest lease must be between 5 seconds and 7 days"),
     ] {
         let refused = error(&mut dba, &format!("SELECT snowflake_registry.{call}"));
@@ -211,7 +211,7 @@ fn a_lease_cannot_end_before_the_last_ids_that_its_server_may_have_issued() {
     let mut dba = registry.connect();
     let mut detail = || {
         let refused = error(&mut dba, "SELECT snowflake_registry.release_worker(1023, now() - interval '1 day')");
-        assert_eq!(refused.message(), "ids_end is before the last IDs that the server may have issued");
+        assert_eq!(refused.message(), "issued_until is before the last IDs that the server may have issued");
         refused.detail().expect("a detail").to_owned()
     };
     assert!(detail().starts_with("It has reported no IDs, and was last heard from at 2"), "{}", detail());
@@ -235,6 +235,7 @@ fn a_server_with_another_layout_than_the_others_warns_that_ids_can_be_equal() {
 
 /// Makes functions that note their calls beside those that servers call, with the same arguments in another order.
 const IN_ANOTHER_ORDER: &str = r"CREATE TABLE public.called (name name);
+    CREATE SCHEMA first;
     DO $do$
     DECLARE
         f record;
@@ -248,9 +249,9 @@ const IN_ANOTHER_ORDER: &str = r"CREATE TABLE public.called (name name);
             WHERE pronamespace = 'snowflake_registry'::regnamespace AND proname LIKE 'server%'
             GROUP BY p.oid
         LOOP
-            EXECUTE format('ALTER FUNCTION %s RENAME TO first_%s', f.signature, f.proname);
+            EXECUTE format('ALTER FUNCTION %s SET SCHEMA first', f.signature);
             EXECUTE format('CREATE FUNCTION snowflake_registry.%1$I(%2$s) LANGUAGE sql VOLATILE SECURITY DEFINER AS
-                $$INSERT INTO public.called VALUES (%1$L); SELECT * FROM snowflake_registry.first_%1$s(%3$s)$$', f.proname, f.arguments, f.names);
+                $$INSERT INTO public.called VALUES (%1$L); SELECT * FROM first.%1$s(%3$s)$$', f.proname, f.arguments, f.names);
         END LOOP;
     END
     $do$";

@@ -24,6 +24,6 @@ fn a_simulated_registry_has_the_constants_of_the_real_one() {
         let margin = value(&mut dba, &format!("SELECT snowflake_registry.margin({lease_ms})::text"));
         assert_eq!(margin, margin_ms(lease_ms).to_string(), "{lease_ms}");
     }
-    let longest = value(&mut dba, "SELECT longest_lease::text FROM snowflake_registry.registry");
+    let longest = value(&mut dba, "SELECT longest_lease_ms::text FROM snowflake_registry.registry");
     assert_eq!(longest, LEASE_MS.to_string());
 }

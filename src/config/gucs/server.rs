@@ -89,7 +89,7 @@ pub fn citus_database() -> CString {
 
 /// For the script of a registry in plain SQL, in a database that may lack the extension.
 static OWN_WORKER: Parameter<Text> = Parameter {
-    name: c"snowflake_pg.own_worker",
+    name: c"snowflake_pg.own_worker_id",
     short: c"Shows the worker that this server has without a registry, as a registry numbers it.",
     long: c"\"registry\" if a registry leases it. Empty: none, or not known when the server starts.",
     context: PGC_INTERNAL,

@@ -132,14 +132,14 @@ const FIELDS: [&str; 18] = [
     "number",
     "system_identifier",
     "timeline",
-    "worker",
+    "worker_id",
     "layout",
     "reason",
     "state",
-    "begins",
-    "issued",
-    "reserved",
-    "ended",
+    "begins_at",
+    "issued_until",
+    "reserved_until",
+    "ended_at",
     "found",
     "logged",
     "follows",
@@ -153,7 +153,7 @@ const MOST_GRANTS: usize = 1 << 20;
 
 const GRANTS: &CStr = c"SELECT w.worker_id, w.system_identifier, w.server,
         (EXTRACT(epoch FROM w.granted_until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS until,
-        (EXTRACT(epoch FROM w.reported_mark) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS issued
+        (EXTRACT(epoch FROM w.issued_until) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8 AS issued
     FROM snowflake_registry.workers AS w WHERE w.system_identifier IS NOT NULL";
 
 /// Asks a server for the lives that it knows, and for the leases of its registry.
@@ -210,7 +210,7 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
     let text = |column| answer.value(row, column);
     let number = |column| text(column)?.parse::<u64>().ok();
     let random = |column| u64::from_str_radix(&text(column)?, 16).ok();
-    let (layout, worker): (Layout, u64) = (text(c"layout")?.parse().ok()?, number(c"worker")?);
+    let (layout, worker): (Layout, u64) = (text(c"layout")?.parse().ok()?, number(c"worker_id")?);
     let version = number(c"version")?;
     let life = Life {
         number: random(c"life")?,
@@ -222,11 +222,11 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
         worker,
         layout,
         reason: shortened(&text(c"reason")?, LONGEST_TEXT),
-        begins: number(c"begins")?,
-        issued: number(c"issued")?,
-        reserved: number(c"reserved")?,
+        begins: number(c"begins_at")?,
+        issued: number(c"issued_until")?,
+        reserved: number(c"reserved_until")?,
         state: State::of(&text(c"state")?),
-        ended: number(c"ended")?,
+        ended: number(c"ended_at")?,
         found: number(c"found")?,
         logged: number(c"logged")?,
         follows: random(c"follows")?,

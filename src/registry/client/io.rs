@@ -287,7 +287,7 @@ impl Io for ServerIo {
         latest: UnixMs,
     ) -> Result<Claimed, Failure> {
         let (claimed, notes) = session.claim(had, claim, &self.about(None, latest))?;
-        if let (Some(lease), Some(other)) = (had, notes.other) {
+        if let (Some(lease), Some(other)) = (had, notes.holder) {
             self.warn_of_refusal(lease, &format!("The last server to lease it was {other}."));
         }
         self.warn_of_layout(notes.layout);

@@ -75,9 +75,9 @@ fn each_life_says_from_when_to_when_it_has_issued_ids() {
         let (lowest, highest) = report.range().expect("IDs");
         let covered = format!(
             "SELECT begins_at <= snowflake_timestamp({lowest}) AND reserved_until > snowflake_timestamp({highest})
-                AND told->'jumped' = '0'
+                AND told->'jumped_at' = '0'
                 AND (state = 'crashed'
-                     OR (told->'issued')::bigint = extract(epoch FROM snowflake_timestamp({highest})) * 1000 + 1)
+                     OR (told->'issued_until')::bigint = extract(epoch FROM snowflake_timestamp({highest})) * 1000 + 1)
              FROM snowflake_lives() JOIN snowflake_lives_for_servers(1) AS told ON (told->'number')::bigint = number
              WHERE number = {number} AND is_own AND worker_id = 7"
         );

@@ -92,7 +92,7 @@ pub enum State {
 }
 
 impl State {
-    /// What a word of `snowflake_lives_for_servers(version)` says.
+    /// What a word of `snowflake_lives_for_servers(known_version)` says.
     pub fn of(word: &str) -> Self {
         match word {
             "running" => Self::Running,

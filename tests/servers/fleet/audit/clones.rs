@@ -76,11 +76,11 @@ fn clones_that_have_run_one_life_overlap_after_one_has_got_another_worker() {
     let life = life_of(&one);
     let changed = |number: u32, life_number: &str, worker: u32, state: &str, from: u32, to: u32| {
         format!(
-            "SELECT l || jsonb_build_object('life', {life_number}, 'is_own', true, 'number', {number}, 'worker', {worker},
-                'reason', 'restart', 'begins', begins + {from} * 1000, 'issued', begins + {to} * 1000,
-                'reserved', begins + {to} * 1000, 'state', '{state}', 'ended', 0, 'found', 0, 'logged', 0,
+            "SELECT l || jsonb_build_object('life', {life_number}, 'is_own', true, 'number', {number}, 'worker_id', {worker},
+                'reason', 'restart', 'begins_at', begins + {from} * 1000, 'issued_until', begins + {to} * 1000,
+                'reserved_until', begins + {to} * 1000, 'state', '{state}', 'ended_at', 0, 'found', 0, 'logged', 0,
                 'follows', CASE WHEN {number} > 1 THEN l->>'life' ELSE '0' END)
-             FROM (SELECT t.l, (t.l->'begins')::bigint AS begins FROM (SELECT '{life}'::jsonb AS l) AS t) AS t"
+             FROM (SELECT t.l, (t.l->'begins_at')::bigint AS begins FROM (SELECT '{life}'::jsonb AS l) AS t) AS t"
         )
     };
     have_told(&one, &changed(1, "l->>'life'", 7, "running", 0, 3600));
