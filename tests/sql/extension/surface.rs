@@ -8,7 +8,7 @@ use snowflake_core::server::number_source::SourceError;
 use std::fs;
 use std::path::Path;
 use testbed::postgres::Client;
-use testbed::{Cluster, error, project, test, value};
+use testbed::{Cluster, Registry, error, project, test, value};
 
 /// What is new, and has no mark yet.
 const UNDECIDED: &str = "undecided";
@@ -37,6 +37,34 @@ const SETTINGS: &str = "
     UNION ALL SELECT format('layout %s %s, unit %s, epoch %s', name, fields, unit, epoch) FROM snowflake_layouts
     UNION ALL SELECT format('role %s', rolname) FROM pg_roles WHERE rolname LIKE 'snowflake%'";
 
+/// Parameters that `pg_settings` does not list, with what PostgreSQL tells of them.
+fn hidden(client: &mut Client) -> Vec<String> {
+    let mut names = Vec::new();
+    for file in names_in(&project().join("src/config/gucs")) {
+        let text = document(&format!("src/config/gucs/{file}"));
+        let declared = text.lines().filter_map(|line| line.trim().strip_prefix("name: c\"")?.strip_suffix("\","));
+        names.extend(declared.map(str::to_owned));
+    }
+    let query = format!(
+        "SELECT format('hidden parameter %s %s', name, pg_settings_get_flags(name)) FROM unnest('{{{}}}'::text[]) name
+         WHERE name NOT IN (SELECT name FROM pg_settings)",
+        names.join(",")
+    );
+    texts(client, &query)
+}
+
+/// The words that an error's hint lists.
+fn hinted(client: &mut Client, query: &str) -> Vec<String> {
+    let refused = error(client, query);
+    let hint = refused.hint().unwrap_or_default().trim_end_matches('.');
+    let (of, words) = hint.split_once(" are ").unwrap_or_else(|| panic!("{refused:?}"));
+    words
+        .replace(" and ", ", ")
+        .split(", ")
+        .map(|word| format!("one of the {} {word}", of.to_lowercase().trim_start_matches("the ")))
+        .collect()
+}
+
 /// The words that a message names: those in quotes, or those that look like a field of a layout.
 fn grammar(client: &mut Client) -> Vec<String> {
     let sources = SourceError::Unknown.to_string();
@@ -47,22 +75,40 @@ fn grammar(client: &mut Client) -> Vec<String> {
     let fields = fields.split([',', ' ']).filter(|word| !matches!(*word, "" | "or" | "nor"));
     let fields =
         fields.map(|field| format!("word of a layout {}", field.trim_end_matches(|c: char| c.is_ascii_digit())));
-    sources.chain(fields).collect()
+    let arguments = [
+        "SELECT snowflake_bound(now(), '?')",
+        "SELECT snowflake_to_text(1, '?')",
+        "SELECT snowflake_create_operator_class('class', '?', 'public', 'flat')",
+    ];
+    let arguments: Vec<_> = arguments.iter().flat_map(|query| hinted(client, query)).collect();
+    sources.chain(fields).chain(arguments).collect()
 }
 
 /// Words in rows: a row with another word is new.
 fn words(client: &mut Client) -> Vec<String> {
     let states = first_cells(&document("docs/operations.md"), "States");
     let states = states.into_iter().skip(1).map(|state| format!("state {state}"));
-    let results = value(
-        client,
-        "SELECT col_description('snowflake_audit_finding'::regclass, attnum) FROM pg_attribute
-         WHERE attrelid = 'snowflake_audit_finding'::regclass AND attname = 'result'",
-    );
-    let results: Vec<_> =
-        results.split(';').map(|result| result.split(':').next().unwrap_or_default().trim().to_owned()).collect();
-    states.chain(results.into_iter().map(|result| format!("result of an audit {result}"))).collect()
+    let mut described = |what: &str, relation: &str, column: &str| -> Vec<String> {
+        let comment = value(
+            client,
+            &format!(
+                "SELECT col_description(attrelid, attnum) FROM pg_attribute
+                 WHERE attrelid = '{relation}'::regclass AND attname = '{column}'"
+            ),
+        );
+        let word = |part: &str| part.split([':', '(']).next().unwrap_or_default().trim().to_owned();
+        comment.split(';').map(|part| format!("{what} {}", word(part))).collect()
+    };
+    let results = described("result of an audit", "snowflake_audit_finding", "result");
+    let of_workers = described("state of a worker", "snowflake_registry.workers", "state");
+    states.chain(results).chain(of_workers).collect()
 }
+
+/// What servers tell each other and the registry, by name.
+const TOLD: &str = "
+    SELECT DISTINCT 'field of a life ' || jsonb_object_keys(told) FROM snowflake_lives_for_servers(1) told
+    UNION ALL SELECT 'field of about ' || name FROM unnest((SELECT proargnames[2:] FROM pg_proc
+        WHERE oid = 'snowflake_registry.read_about(jsonb)'::regprocedure)) name";
 
 fn sqlstates() -> Vec<String> {
     let errors = document("docs/errors.md");
@@ -84,12 +130,14 @@ fn labels() -> Vec<String> {
     names.map(|name| format!("metric or label snowflake_server {name}")).collect()
 }
 
-/// Files of a server, and their formats, of which the core keeps bytes of each version.
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect()
+}
+
+/// Files of a server, and their formats, of which the core keeps bytes of each version, with their fields.
 fn files(data: &Path) -> Vec<String> {
-    let names = |directory: &Path| -> Vec<String> {
-        let entries = fs::read_dir(directory).expect("a directory");
-        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name")).collect()
-    };
+    let names = names_in;
     let mut files: Vec<_> = names(data).into_iter().filter(|name| name.starts_with("snowflake_pg.")).collect();
     files.extend(names(&data.join("snowflake_pg")).into_iter().map(|name| format!("snowflake_pg/{name}")));
     files.extend(
@@ -102,24 +150,40 @@ fn files(data: &Path) -> Vec<String> {
             lines.push(format!("format of {name}, {version}"));
         }
     }
+    let mut format = "header".to_owned();
+    for line in document("crates/snowflake_core/src/formats.rs").lines().filter_map(|line| line.strip_prefix("//! ")) {
+        if let Some((_, letters)) = line.split_once(": `").filter(|_| line.starts_with("# ")) {
+            format = letters.trim_end_matches('`').to_owned();
+        } else if let Some((place, meaning)) =
+            line.strip_prefix("| ").and_then(|row| row.strip_suffix(" |")?.rsplit_once(" | "))
+            && place.contains(|c: char| c.is_ascii_digit() || c == '*')
+        {
+            lines
+                .push(format!("field of {format}, {}: {meaning}", place.replace(" | ", ", ").trim_start_matches("| ")));
+        }
+    }
     lines
 }
 
 /// A change of this list is a change of the public surface.
 #[test]
 fn what_is_there_is_frozen_or_open_as_the_list_of_the_surface_says() {
-    let cluster = Cluster::builder().worker(7).set("timezone", "UTC").start();
+    let registry = Registry::start();
+    let member = Cluster::builder().worker("registry").set("snowflake_pg.registry_conninfo", registry.conninfo());
+    let cluster = member.set("timezone", "UTC").start();
     let mut client = cluster.connect();
     client
         .batch_execute(
             "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt; CREATE EXTENSION snowflake_registry",
         )
         .expect("the extensions");
+    cluster.wait_until("SELECT state IN ('ready', 'idle') FROM snowflake_status");
     value(&mut client, "SELECT snowflake_nextval()");
     let owned = objects(&mut client);
     let mut there: Vec<_> = owned.iter().map(|(object, _)| object.clone()).collect();
-    there.extend(texts(&mut client, SETTINGS));
-    for more in [grammar(&mut client), words(&mut client), sqlstates(), labels(), files(&cluster.data())] {
+    let lists = [SETTINGS, TOLD].map(|query| texts(&mut client, query));
+    let named = [hidden(&mut client), grammar(&mut client), words(&mut client)];
+    for more in lists.into_iter().chain(named).chain([sqlstates(), labels(), files(&cluster.data())]) {
         assert!(!more.is_empty());
         there.extend(more);
     }
