@@ -30,8 +30,8 @@ func citusShard(id int64, count uint64) uint64 {
 	return shard
 }
 
-func workerShard(id int64, modulus int64) int64 {
-	return (id >> 12 & 1023) % modulus
+func workerShard(id int64, shards int64) int64 {
+	return (id >> 12 & 1023) % shards
 }
 
 // end

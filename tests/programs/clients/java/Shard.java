@@ -26,8 +26,8 @@ class Shard {
         return (int) Math.min((hash + (1L << 31)) / ((1L << 32) / count), count - 1);
     }
 
-    static int workerShard(long id, int modulus) {
-        return (int) (id >> 12 & 1023) % modulus;
+    static int workerShard(long id, int shards) {
+        return (int) (id >> 12 & 1023) % shards;
     }
     // end
 

@@ -20,8 +20,8 @@ function citusShard(id, count) {
   return Math.min(Math.floor(hash / Math.floor(2 ** 32 / count)), count - 1);
 }
 
-function workerShard(id, modulus) {
-  return Number((id >> 12n) & 1023n) % modulus;
+function workerShard(id, shards) {
+  return Number((id >> 12n) & 1023n) % shards;
 }
 // end
 

@@ -20,8 +20,8 @@ def citus_shard(id, count):
     return min((hash ^ 1 << 31) // (2**32 // count), count - 1)
 
 
-def worker_shard(id, modulus):
-    return (id >> 12 & 1023) % modulus
+def worker_shard(id, shards):
+    return (id >> 12 & 1023) % shards
 # end
 
 

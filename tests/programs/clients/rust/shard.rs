@@ -19,8 +19,8 @@ fn citus_shard(id: i64, count: u64) -> u64 {
     (u64::from(hash ^ 1 << 31) / ((1 << 32) / count)).min(count - 1)
 }
 
-fn worker_shard(id: i64, modulus: i64) -> i64 {
-    (id >> 12 & 1023) % modulus
+fn worker_shard(id: i64, shards: i64) -> i64 {
+    (id >> 12 & 1023) % shards
 }
 // end
 
