@@ -15,3 +15,4 @@ mod restarted;
 mod restored;
 mod roles;
 mod script;
+mod versions;

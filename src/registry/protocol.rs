@@ -88,6 +88,7 @@ impl Session {
         let answer = remote.query(query, &parameters, until).map_err(with_hint)?;
         let error_ms = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX) / 2;
         let version: u64 = required(&answer, c"registry_version")?;
+        // mutant: registry-version
         if version < VERSION {
             return Err(Failure {
                 hint: "Run ALTER EXTENSION snowflake_registry UPDATE in the registry, or this version's snowflake_registry.sql.".to_owned(),

@@ -1,6 +1,6 @@
 //! The script of the registry: what it makes, and what people read and change there.
 
-use super::fixture::{OF_NEXT_ID, answer_of, member, row_of, start, worker_of};
+use super::fixture::{answer_of, member, row_of, start, worker_of};
 use testbed::{Cluster, Installation, Registry, Signal, error, test, value};
 
 /// Everything that the registry keeps, and who may use it.
@@ -231,45 +231,4 @@ fn a_server_with_another_layout_than_the_others_warns_that_ids_can_be_equal() {
     let log = other.log();
     assert!(log.contains("WARNING:  snowflake_pg: another server of the registry has a different layout"), "{log}");
     assert!(log.contains("DETAIL:  Worker 1023, server \"one\" on host \""), "{log}");
-}
-
-/// Makes functions that note their calls beside those that servers call, with the same arguments in another order.
-const IN_ANOTHER_ORDER: &str = r"CREATE TABLE public.called (name name);
-    CREATE SCHEMA first;
-    DO $do$
-    DECLARE
-        f record;
-    BEGIN
-        FOR f IN
-            SELECT p.oid::regprocedure AS signature, proname,
-                string_agg(format('%s%I %s', CASE mode WHEN 'o' THEN 'OUT ' END, name, format_type(type, NULL)), ', '
-                    ORDER BY mode, CASE mode WHEN 'o' THEN nth ELSE -nth END) AS arguments,
-                string_agg(format('%1$I => %1$I', name), ', ') FILTER (WHERE mode = 'i') AS names
-            FROM pg_proc p CROSS JOIN LATERAL unnest(proallargtypes, proargmodes, proargnames) WITH ORDINALITY a(type, mode, name, nth)
-            WHERE pronamespace = 'snowflake_registry'::regnamespace AND proname LIKE 'server%'
-            GROUP BY p.oid
-        LOOP
-            EXECUTE format('ALTER FUNCTION %s SET SCHEMA first', f.signature);
-            EXECUTE format('CREATE FUNCTION snowflake_registry.%1$I(%2$s) LANGUAGE sql VOLATILE SECURITY DEFINER AS
-                $$INSERT INTO public.called VALUES (%1$L); SELECT * FROM first.%1$s(%3$s)$$', f.proname, f.arguments, f.names);
-        END LOOP;
-    END
-    $do$";
-
-/// So a later registry is free in their order, and servers of two versions can use one.
-#[test]
-fn a_server_names_the_arguments_of_the_functions_that_it_calls() {
-    let registry = Registry::start();
-    registry.connect().batch_execute(IN_ANOTHER_ORDER).expect("functions");
-    let mut server = start(member(&registry).set("snowflake_pg.registry_lease", "5s"));
-    assert_eq!(worker_of(&server), "1023");
-    let called = |function: &str| format!("SELECT count(*) > 0 FROM called WHERE name = '{function}'");
-    for function in ["server_hello", "server_claim", "server_renew"] {
-        registry.wait_until(&called(function));
-    }
-    assert_eq!(answer_of(&server, OF_NEXT_ID), "1023");
-    server.stop(Signal::INT);
-    registry.wait_until(&called("server_release"));
-    server.start();
-    assert_eq!(worker_of(&server), "1023", "{}", server.log());
 }
