@@ -3,6 +3,7 @@
 mod access;
 mod answers;
 mod audit;
+mod dblink;
 mod fixture;
 mod foreign;
 mod hostile;

@@ -118,6 +118,21 @@ fn a_password_that_the_server_does_not_ask_for_is_none() {
     assert_eq!(problems(&mut one.connect(), &[trusted])[1], "same worker ID as this server", "a superuser may");
 }
 
+/// libpq goes on to the second host after it was let in by the first one.
+#[test]
+fn a_password_that_another_host_of_the_connection_string_has_asked_for_is_none() {
+    let [one, two, trusting] = [start(member(1)), guarded(2), start(member(3))];
+    let role = "CREATE ROLE monitor LOGIN; ALTER ROLE monitor SET default_transaction_read_only = on";
+    trusting.connect().batch_execute(role).expect("a role");
+    let hosts = format!("{},{}", two.host().display(), trusting.host().display());
+    let asked = format!("host={hosts} user=monitor dbname=postgres password={SECRET} target_session_attrs=read-only");
+    let mut client = as_app(&one);
+    let required = "password is required, and the server has not requested one";
+    assert_eq!(problems(&mut client, std::slice::from_ref(&asked))[1], required);
+    assert!(two.log().contains("user=monitor"), "{}", two.log());
+    assert_eq!(problems(&mut one.connect(), &[asked]), ["", ""], "a superuser reaches the second one");
+}
+
 #[test]
 fn an_ordinary_role_is_enough_on_the_servers_that_are_asked() {
     let two = guarded(2);
