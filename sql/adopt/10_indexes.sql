@@ -36,59 +36,6 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.has_type_of_others(oid) IS
     'not to be called: whether an expression of an index uses a type of another role';
 
--- What calls functions and is made again from a text, where a function that fits bigint better can get the place of one.
-CREATE FUNCTION snowflake_adopt.code_of(relation regclass, OUT class oid, OUT object oid, OUT owner oid) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT o.class, o.object, relowner FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member CROSS JOIN LATERAL (
-        SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k WHERE conrelid = member AND contype = 'c'
-        UNION ALL
-        SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = member
-        UNION ALL
-        SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext s WHERE stxrelid = member) o(class, object)
-$$;
-COMMENT ON FUNCTION snowflake_adopt.code_of(regclass) IS
-    'not to be called: CHECK constraints, indexes and statistics of a table and its partitions';
-
-CREATE FUNCTION snowflake_adopt.called(class oid, object oid, OUT function oid, OUT owner oid) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT p.oid, proowner FROM snowflake_adopt.uses(class, object) LEFT JOIN pg_operator o ON refclassid = 'pg_operator'::regclass AND o.oid = refobjid
-    JOIN pg_proc p ON p.oid = CASE refclassid WHEN 'pg_proc'::regclass THEN refobjid ELSE oprcode END
-$$;
-COMMENT ON FUNCTION snowflake_adopt.called(oid, oid) IS 'not to be called: the functions that an object calls, and their owners';
-
-CREATE FUNCTION snowflake_adopt.owners_called(relations oid[]) RETURNS oid[]
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(array_agg(DISTINCT c.owner), '{}') || coalesce(array_agg(DISTINCT o.owner), '{}')
-    FROM unnest(relations) relation CROSS JOIN LATERAL snowflake_adopt.code_of(relation) o CROSS JOIN LATERAL snowflake_adopt.called(o.class, o.object) c
-    JOIN pg_roles r ON r.oid = c.owner AND NOT rolsuper
-$$;
-COMMENT ON FUNCTION snowflake_adopt.owners_called(oid[]) IS 'not to be called: the owners of the functions that tables call, and of the tables';
-
-CREATE FUNCTION snowflake_adopt.overloads(class oid, object oid, owner oid, OUT function regprocedure, OUT role oid) RETURNS SETOF record
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT DISTINCT other.oid::regprocedure, other.proowner FROM snowflake_adopt.called(class, object) c JOIN pg_proc p ON p.oid = c.function
-    JOIN pg_proc other ON other.proname = p.proname AND other.pronamespace = p.pronamespace AND other.proowner NOT IN (p.proowner, overloads.owner)
-    -- mutant: function-of-others
-    JOIN pg_roles r ON r.oid = other.proowner AND NOT rolsuper
-    UNION
-    SELECT other.oprcode::regprocedure, other.oprowner FROM snowflake_adopt.uses(class, object) JOIN pg_operator o ON refclassid = 'pg_operator'::regclass AND o.oid = refobjid
-    JOIN pg_operator other ON other.oprname = o.oprname AND other.oprnamespace = o.oprnamespace AND other.oprowner NOT IN (o.oprowner, overloads.owner)
-    JOIN pg_roles r ON r.oid = other.oprowner AND NOT rolsuper
-$$;
-COMMENT ON FUNCTION snowflake_adopt.overloads(oid, oid, oid) IS
-    'not to be called: functions of other roles that have the name of one that an object calls';
-
--- At the top level, nothing can be looked at and taken back.
-CREATE FUNCTION snowflake_adopt.must_call_no_others(index oid) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = (
-        SELECT format('%s would call %s of %s', index::regclass, min(function::text), min(role::regrole::text))
-        FROM pg_class c CROSS JOIN LATERAL snowflake_adopt.overloads('pg_class'::regclass, c.oid, relowner) WHERE c.oid = index);
-END
-$$;
-COMMENT ON FUNCTION snowflake_adopt.must_call_no_others(oid) IS 'not to be called: an error, since an index would call a function of another role';
-
 -- Indexes that contain narrow columns, and the names of those that take their places.
 CREATE FUNCTION snowflake_adopt.indexes(migration regclass, OUT leaf regclass, OUT index regclass, OUT successor name, OUT narrow smallint[], OUT wide smallint[])
     RETURNS SETOF record LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -172,14 +119,11 @@ COMMENT ON FUNCTION snowflake_adopt.is_successor(oid, oid, smallint[], smallint[
 CREATE FUNCTION snowflake_adopt.indexes_to_do(migration regclass, OUT command text, OUT owner oid) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN s.oid IS NOT NULL THEN format('DROP INDEX CONCURRENTLY %s', s.oid::regclass)
-            WHEN calls_others THEN format('SELECT snowflake_adopt.must_call_no_others(%s)', i.index::oid)
-            ELSE snowflake_adopt.index_definition(i.index, i.successor, i.narrow, i.wide) END,
-        CASE WHEN s.oid IS NOT NULL OR NOT calls_others THEN o.relowner END
+            ELSE snowflake_adopt.index_definition(i.index, i.successor, i.narrow, i.wide) END, o.relowner
     FROM snowflake_adopt.indexes(indexes_to_do.migration) i JOIN pg_class o ON o.oid = i.index
     JOIN pg_index u ON u.indexrelid = i.index LEFT JOIN (pg_class s JOIN pg_index x ON x.indexrelid = s.oid)
         ON s.relnamespace = o.relnamespace AND s.relname = i.successor AND x.indrelid = i.leaf
             AND snowflake_adopt.is_successor(i.index, s.oid, i.narrow, i.wide)
-    CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM snowflake_adopt.overloads('pg_class'::regclass, o.oid, o.relowner))) f(calls_others)
     WHERE x.indisvalid IS NOT TRUE ORDER BY u.indisunique, o.oid
 $$;
 COMMENT ON FUNCTION snowflake_adopt.indexes_to_do(regclass) IS

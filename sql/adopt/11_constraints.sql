@@ -126,9 +126,7 @@ BEGIN
         format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', relation::regclass, name, definition));
     -- Or whoever writes a row would run code of another role.
     -- mutant: code-of-others
-    IF NOT snowflake_adopt.owners_called(ARRAY[relation]) <@ called THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('constraint %I of %s would call a function of another role', name, relation::regclass);
-    END IF;
+    PERFORM snowflake_adopt.must_call_only_for_caller(ARRAY[relation::regclass], called::regrole[]);
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.add_constraint(oid, name, text) IS

@@ -286,9 +286,7 @@ BEGIN
         PERFORM snowflake_adopt.do_as(as_roles[nth], commands[nth]);
     END LOOP;
     -- mutant: code-of-others-by-swap
-    IF NOT snowflake_adopt.owners_called(tables) <@ called THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'a function of another role has got the name of one that a table calls';
-    END IF;
+    PERFORM snowflake_adopt.must_call_only_for_caller(tables::regclass[], called::regrole[]);
     -- Whoever owns the schema of snowflake_pg can have renamed it.
     -- mutant: default-of-others
     IF NOT EXISTS (SELECT FROM pg_attrdef f JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum

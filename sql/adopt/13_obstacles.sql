@@ -62,8 +62,7 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     SELECT format('%s uses a type of another role: drop it until the end.', indexrelid::regclass) FROM indexes
         WHERE snowflake_adopt.has_type_of_others(indexrelid)
     UNION ALL
-    SELECT format('%s could call %s of %s then: rename that, or drop this one until the end.', pg_describe_object(class, object, 0), function, role::regrole)
-        FROM snowflake_adopt.code_of(relation) CROSS JOIN LATERAL snowflake_adopt.overloads(class, object, owner)
+    SELECT * FROM snowflake_adopt.why_overloaded(relation, columns)
     UNION ALL
     SELECT * FROM snowflake_adopt.why_no_schema(relation)
     UNION ALL

@@ -1,11 +1,24 @@
 //! Commands as a client sends them.
 
-use super::database::in_transaction;
-use crate::postgres::command::must_become;
+use super::caller;
+use super::database::{definer, in_transaction};
+use crate::postgres::command::{self, must_become};
+use crate::postgres::expression::called;
 use crate::postgres::user::User;
-use pgrx::PgMemoryContexts;
+use pgrx::pg_sys::{IndexElem, IndexStmt, NodeTag};
 use pgrx::prelude::*;
-use std::ffi::CStr;
+use pgrx::{PgList, PgMemoryContexts};
+use std::ffi::{CStr, c_char, c_void};
+
+// pgrx declares it as a function of Rust's, which cannot be a callback.
+unsafe extern "C-unwind" {
+    fn RangeVarCallbackOwnsRelation(
+        relation: *const pg_sys::RangeVar,
+        found: pg_sys::Oid,
+        before: pg_sys::Oid,
+        nothing: *mut c_void,
+    );
+}
 
 /// Runs a utility command at the top level, outside of a transaction, as a role that the user of the session must be able to
 /// become. CREATE INDEX CONCURRENTLY commits several times, which nothing may do in a function or a procedure; pg_cron
@@ -35,6 +48,9 @@ pub fn run(command: &CStr, role: pg_sys::Oid) {
         assert!(!(*plan).utilityStmt.is_null(), "a utility command");
         // As PortalRunUtility(), whose snapshot the command gives back.
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        if (*(*plan).utilityStmt).type_ == NodeTag::T_IndexStmt {
+            (*plan).utilityStmt = understood((*plan).utilityStmt.cast(), query).cast();
+        }
         pg_sys::ProcessUtility(
             plan,
             query,
@@ -49,5 +65,39 @@ pub fn run(command: &CStr, role: pg_sys::Oid) {
             pg_sys::PopActiveSnapshot();
         }
         pg_sys::CommitTransactionCommand();
+    }
+}
+
+/// A command that creates an index, with the functions that it is going to call. A function of somebody else's can fit
+/// better than the one that the old index calls, and have come at any moment before this.
+///
+/// # Safety
+///
+/// The command and its text are valid. A snapshot is active.
+unsafe fn understood(index: *mut IndexStmt, query: *const c_char) -> *mut IndexStmt {
+    let (lock, owns) = (pg_sys::ShareUpdateExclusiveLock.cast_signed(), RangeVarCallbackOwnsRelation as _);
+    // SAFETY: as the caller's. The command itself looks for the table in the same way, and finds a command that was
+    // understood as one. Its elements have an expression, or are null there.
+    unsafe {
+        let relation = pg_sys::RangeVarGetRelidExtended((*index).relation, lock, 0, Some(owns), std::ptr::null_mut());
+        let index = pg_sys::transformIndexStmt(relation, index, query);
+        let elements = PgList::<IndexElem>::from_pg((*index).indexParams);
+        let functions: Vec<String> = elements
+            .iter_ptr()
+            .map(|element| (*element).expr)
+            .chain([(*index).whereClause])
+            .flat_map(called)
+            .map(|function| function.to_u32().to_string())
+            .collect();
+        let check = format!(
+            "SELECT snowflake_adopt.must_be_called_already({}::oid, '{{{}}}'::oid[])",
+            relation.to_u32(),
+            functions.join(",")
+        );
+        // mutant: index-calls-others
+        if let Some(definer) = definer() {
+            caller::inside(definer, || command::run(&[check.as_bytes()]));
+        }
+        index
     }
 }

@@ -21,15 +21,17 @@ unsafe extern "C-unwind" {
     /// Visits each part of an expression.
     #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
     pub fn expression_tree_walker(node: *mut Node, walker: Walker, context: *mut c_void) -> bool;
+
+    /// Visits each function that this node itself calls, also as an operator.
+    fn check_functions_in_node(node: *mut Node, checker: Checker, context: *mut c_void) -> bool;
 }
+
+type Checker = unsafe extern "C-unwind" fn(Oid, *mut c_void) -> bool;
 
 /// Whether an expression, such as the default of a column, calls one of this extension's functions that issue IDs: in
 /// `sql/extension`, each is declared with this support function.
 pub fn issues_ids(expression: *mut Node) -> bool {
-    let mut called: Vec<Oid> = Vec::new();
-    // SAFETY: an expression, or null. Nothing in the walk is dropped when an ERROR jumps over it.
-    unsafe { pg_guard_ffi_boundary(|| note_calls(expression, (&raw mut called).cast())) };
-    called.into_iter().any(issues_an_id)
+    called(expression).into_iter().any(issues_an_id)
 }
 
 /// Whether an expression is such a call with constants, and nothing else that could run.
@@ -77,16 +79,27 @@ unsafe fn has_constants(of: &FuncExpr) -> bool {
     }
 }
 
-/// Notes the functions that an expression calls.
+/// The functions that an expression calls, or a list of expressions, also as operators.
+pub fn called(expression: *mut Node) -> Vec<Oid> {
+    let mut called: Vec<Oid> = Vec::new();
+    // SAFETY: an expression, or null. Nothing in the walk is dropped when an ERROR jumps over it.
+    unsafe { pg_guard_ffi_boundary(|| note_calls(expression, (&raw mut called).cast())) };
+    called
+}
+
 unsafe extern "C-unwind" fn note_calls(node: *mut Node, called: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
     // SAFETY: an expression is of nodes, each of the type that its tag names. `called` goes on as it came.
     unsafe {
-        if (*node).type_ == NodeTag::T_FuncExpr {
-            (*called.cast::<Vec<Oid>>()).push((*node.cast::<FuncExpr>()).funcid);
-        }
+        check_functions_in_node(node, note_call, called);
         expression_tree_walker(node, note_calls, called)
     }
+}
+
+unsafe extern "C-unwind" fn note_call(function: Oid, called: *mut c_void) -> bool {
+    // SAFETY: `called` has passed its list.
+    unsafe { (*called.cast::<Vec<Oid>>()).push(function) };
+    false
 }

@@ -185,3 +185,37 @@ fn a_superuser_adopts_and_reverts_a_table_of_another_owner() {
         assert_eq!(value(&mut client, "SELECT count(*) FROM pg_class WHERE relname LIKE 'orders%'"), "0", "{column}");
     }
 }
+
+/// PostgreSQL reads an expression again when the type of a column changes.
+#[test]
+fn a_plan_makes_no_function_of_another_role_code_of_a_table() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE ROLE bob; CREATE ROLE mallory; GRANT ALL ON SCHEMA public TO bob, mallory; GRANT USAGE ON SCHEMA ids TO bob; SET ROLE bob;
+             CREATE FUNCTION is_fine(integer) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT $1 > 0';
+             CREATE FUNCTION is_fine(numeric) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT $1 > 0';
+             CREATE TABLE fine (id serial PRIMARY KEY, n integer, CONSTRAINT caller CHECK (is_fine(id)), CHECK (is_fine(n)));
+             INSERT INTO fine (n) VALUES (1); RESET ROLE",
+        )
+        .expect("a table");
+    let before = plan(&mut client, "plan", "'fine'").commands;
+    client
+        .batch_execute(
+            "SET ROLE mallory; CREATE FUNCTION is_fine(bigint) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true'; RESET ROLE",
+        )
+        .expect("a function");
+    let calls = "SELECT string_agg(DISTINCT refobjid::regprocedure::text, ', ') FROM pg_depend JOIN pg_constraint c ON c.oid = objid
+        WHERE classid = 'pg_constraint'::regclass AND conrelid = 'fine'::regclass AND refclassid = 'pg_proc'::regclass";
+    let refused = before.iter().find_map(|command| client.batch_execute(command).err()).expect("an error");
+    let message = "a function of another role has got the name of one that a table calls";
+    assert_eq!(refused.as_db_error().map(|error| error.message()), Some(message));
+    client.batch_execute("ROLLBACK").expect("the end");
+    assert_eq!(value(&mut client, calls), "is_fine(integer)");
+    let now = plan(&mut client, "plan", "'fine'");
+    let says = "constraint caller on table public.fine could call public.is_fine(bigint) of mallory then: rename that, or drop this one until the end.";
+    assert_eq!((now.commands.len(), now.notes), (0, vec![says.to_owned()]));
+    client.batch_execute("DROP FUNCTION is_fine(bigint)").expect("no function");
+    run(&mut client, "plan", "'fine'");
+    client.batch_execute("DROP OWNED BY bob, mallory; DROP ROLE bob, mallory").expect("the end");
+}

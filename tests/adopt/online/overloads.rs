@@ -94,3 +94,22 @@ fn a_function_of_another_role_that_comes_during_the_swap_becomes_no_code_of_the_
     client.batch_execute("ANALYZE fine").expect("statistics");
     assert_eq!(heard(&mut client), "0");
 }
+
+/// What the worker has asked for is about to run at the top level then.
+#[test]
+fn a_function_of_another_role_that_comes_before_an_index_is_made_becomes_no_code_of_it() {
+    let (cluster, mut client) = server();
+    client.batch_execute(BOB).expect("a table");
+    client.batch_execute("CREATE INDEX caller ON fine (n) WHERE tools.is_fine(id)").expect("an index");
+    for step in ["start('fine')", "run('fine')"] {
+        call(&mut client, step);
+    }
+    client.batch_execute(&EVENT.replace("'GRANT'", "'CREATE INDEX'")).expect("an event trigger");
+    launch(&mut client, "fine", "adopted", "100");
+    cluster.wait_until(HELD_UP);
+    client.batch_execute(MALLORY).expect("a function");
+    client.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
+    cluster.wait_until("SELECT coalesce(bool_and(is_paused), true) FROM snowflake_adopt.migration");
+    client.batch_execute("INSERT INTO fine (n) VALUES (3)").expect("a row");
+    assert_eq!(heard(&mut client), "0");
+}

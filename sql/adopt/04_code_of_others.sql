@@ -1,0 +1,87 @@
+-- Functions of other roles that a table would call, since a command is read again with other types
+
+-- What calls functions and is made again from a text, where a function that fits bigint better can get the place of one.
+CREATE FUNCTION snowflake_adopt.code_of(relation regclass, OUT class oid, OUT object oid, OUT owner oid) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT o.class, o.object, relowner FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member CROSS JOIN LATERAL (
+        SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint k WHERE conrelid = member AND contype = 'c'
+        UNION ALL
+        SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid = member
+        UNION ALL
+        SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext s WHERE stxrelid = member) o(class, object)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.code_of(regclass) IS
+    'not to be called: CHECK constraints, indexes and statistics of a table and its partitions';
+
+CREATE FUNCTION snowflake_adopt.called(class oid, object oid, OUT function oid, OUT owner oid) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.oid, proowner FROM snowflake_adopt.uses(class, object) LEFT JOIN pg_operator o ON refclassid = 'pg_operator'::regclass AND o.oid = refobjid
+    JOIN pg_proc p ON p.oid = CASE refclassid WHEN 'pg_proc'::regclass THEN refobjid ELSE oprcode END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.called(oid, oid) IS 'not to be called: the functions that an object calls, and their owners';
+
+CREATE FUNCTION snowflake_adopt.owners_called(relations oid[]) RETURNS oid[]
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ARRAY(
+        SELECT relowner FROM pg_class WHERE oid = ANY (relations)
+        UNION
+        SELECT c.owner FROM unnest(relations) relation CROSS JOIN LATERAL snowflake_adopt.code_of(relation) o CROSS JOIN LATERAL snowflake_adopt.called(o.class, o.object) c
+        JOIN pg_roles r ON r.oid = c.owner AND NOT rolsuper)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.owners_called(oid[]) IS
+    'not to be called: the owners of tables, and of the functions that these call, except superusers';
+
+CREATE FUNCTION snowflake_adopt.overloads(class oid, object oid, owner oid, OUT function regprocedure, OUT role oid) RETURNS SETOF record
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT DISTINCT other.oid::regprocedure, other.proowner FROM snowflake_adopt.called(class, object) c JOIN pg_proc p ON p.oid = c.function
+    JOIN pg_proc other ON other.proname = p.proname AND other.pronamespace = p.pronamespace AND other.proowner NOT IN (p.proowner, overloads.owner)
+    -- mutant: function-of-others
+    JOIN pg_roles r ON r.oid = other.proowner AND NOT rolsuper
+    UNION
+    SELECT other.oprcode::regprocedure, other.oprowner FROM snowflake_adopt.uses(class, object) JOIN pg_operator o ON refclassid = 'pg_operator'::regclass AND o.oid = refobjid
+    JOIN pg_operator other ON other.oprname = o.oprname AND other.oprnamespace = o.oprnamespace AND other.oprowner NOT IN (o.oprowner, overloads.owner)
+    JOIN pg_roles r ON r.oid = other.oprowner AND NOT rolsuper
+$$;
+COMMENT ON FUNCTION snowflake_adopt.overloads(oid, oid, oid) IS
+    'not to be called: functions of other roles that have the name of one that an object calls';
+
+-- Of what is made again if these columns become bigint.
+CREATE FUNCTION snowflake_adopt.why_overloaded(relation regclass, columns name[]) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s could call %s of %s then: rename that, or drop this one until the end.', pg_describe_object(class, object, 0), function, role::regrole)
+    FROM snowflake_adopt.code_of(relation) CROSS JOIN LATERAL snowflake_adopt.overloads(class, object, owner)
+    WHERE EXISTS (SELECT FROM pg_depend JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid AND attname = ANY (columns)
+        WHERE classid = class AND objid = object AND refclassid = 'pg_class'::regclass)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_overloaded(regclass, name[]) IS
+    'not to be called: constraints, indexes and statistics of columns that could call functions of other roles if the columns are bigint';
+
+CREATE FUNCTION snowflake_adopt.must_call_only_for_caller(relations regclass[], owners regrole[]) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT snowflake_adopt.owners_called(relations::oid[]) <@ owners::oid[] THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'a function of another role has got the name of one that a table calls',
+            DETAIL = format('The table is one of: %s.', array_to_string(relations, ', ')), HINT = 'Rename that function, or drop what calls it until the end.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.must_call_only_for_caller(regclass[], regrole[]) IS 'not to be called: does what must_call_only() is for';
+CREATE FUNCTION snowflake_adopt.must_call_only(relations regclass[], owners regrole[]) RETURNS void
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
+COMMENT ON FUNCTION snowflake_adopt.must_call_only(regclass[], regrole[]) IS
+    'not to be called: for plans, an error if tables call functions of other roles than these';
+
+CREATE FUNCTION snowflake_adopt.must_be_called_already(relation oid, functions oid[]) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owners oid[] := snowflake_adopt.owners_called(ARRAY[relation]);
+    added text := (SELECT min(p.oid::regprocedure::text) FROM pg_proc p JOIN pg_roles r ON r.oid = proowner AND NOT rolsuper
+        WHERE p.oid = ANY (functions) AND proowner <> ALL (owners));
+BEGIN
+    IF added IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('an index of %s would call %s of another role', relation::regclass, added);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.must_be_called_already(oid, oid[]) IS
+    'not to be called: an error if one of these functions is of another role, none of whose functions a table calls';
