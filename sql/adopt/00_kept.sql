@@ -67,3 +67,9 @@ CREATE TABLE snowflake_adopt.copying (
     busy interval NOT NULL DEFAULT '0'
 );
 COMMENT ON TABLE snowflake_adopt.copying IS 'blocks of tables and partitions whose rows are still to be copied into the columns beside';
+
+CREATE TABLE snowflake_adopt.made (
+    migration regclass NOT NULL REFERENCES snowflake_adopt.migration ON DELETE CASCADE,
+    constraint_oid oid PRIMARY KEY
+);
+COMMENT ON TABLE snowflake_adopt.made IS 'constraints that a migration has made, since the owner of a table can give others their names';

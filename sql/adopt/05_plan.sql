@@ -14,6 +14,9 @@ BEGIN
     RETURN QUERY SELECT DISTINCT why FROM snowflake_adopt.rewrites(relations, columns, at_once) CROSS JOIN LATERAL snowflake_adopt.why_overloaded(relation, narrow) why;
     RETURN QUERY SELECT format('%s cannot be dropped and recreated: %s.', pg_describe_object(class, object, 0), obstacle)
         FROM snowflake_adopt.dependents(relations, columns, at_once) WHERE obstacle IS NOT NULL ORDER BY transaction, nth;
+    RETURN QUERY SELECT DISTINCT format('%s has the name of a sequence to be made: rename it.', k.oid::regclass)
+        FROM unnest(relations, columns) u(rel, col) JOIN pg_attribute ON attrelid = rel AND attname = col AND attidentity <> ''
+        JOIN pg_class s ON s.oid = snowflake_adopt.sequence_of(rel, col) JOIN pg_class k ON k.relnamespace = s.relnamespace AND k.relname = 'snowflake_kept';
     SELECT s.state INTO state FROM snowflake_adopt.status() s(state text);
     IF state NOT IN ('ready', 'idle', 'waiting') THEN
         RETURN NEXT format('This server issues no IDs at present: its state is %s.', state);

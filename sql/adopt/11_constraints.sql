@@ -95,8 +95,8 @@ COMMENT ON FUNCTION snowflake_adopt.tables(oid) IS
 
 CREATE FUNCTION snowflake_adopt.constraints_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN n.oid IS NULL THEN format('SELECT snowflake_adopt.add_constraint(%s, %L, %L)', w.relation::oid, w.name, w.definition)
-        WHEN is_altered THEN format('SELECT snowflake_adopt.drop_constraint(%s, %L)', w.relation::oid, w.name)
+    SELECT CASE WHEN n.oid IS NULL THEN format('SELECT snowflake_adopt.add_constraint(%s, %s, %L, %L)', constraints_to_do.migration::oid, w.relation::oid, w.name, w.definition)
+        WHEN is_of_others OR is_altered THEN format('SELECT snowflake_adopt.drop_constraint(%s, %L)', w.relation::oid, w.name)
         ELSE format('SELECT snowflake_adopt.do_as(%s, %L)', relowner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', w.relation, w.name)) END
     -- mutant: migration-equality
     FROM (SELECT 1 AS place, relation, NULL::oid AS old, name, definition FROM snowflake_adopt.equality(constraints_to_do.migration)
@@ -107,16 +107,18 @@ CREATE FUNCTION snowflake_adopt.constraints_to_do(migration regclass) RETURNS SE
     JOIN pg_class ON pg_class.oid = w.relation
     LEFT JOIN pg_constraint n ON n.conrelid = w.relation AND n.conname = w.name
     LEFT JOIN pg_constraint o ON o.oid = w.old
+    -- mutant: constraint-of-others
+    CROSS JOIN LATERAL (SELECT n.oid IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_adopt.made WHERE constraint_oid = n.oid)) m(is_of_others)
     -- By ALTER CONSTRAINT, since this one was added.
     CROSS JOIN LATERAL (SELECT o.oid IS NOT NULL AND (n.condeferrable, n.condeferred, snowflake_adopt.is_enforced(n))
         <> (o.condeferrable, o.condeferred, snowflake_adopt.is_enforced(o))) s(is_altered)
-    WHERE n.oid IS NULL OR is_altered OR NOT n.convalidated AND o.convalidated IS NOT FALSE
+    WHERE n.oid IS NULL OR is_of_others OR is_altered OR NOT n.convalidated AND o.convalidated IS NOT FALSE
     ORDER BY place, n.oid IS NOT NULL, w.relation, w.old
 $$;
 COMMENT ON FUNCTION snowflake_adopt.constraints_to_do(regclass) IS
     'not to be called: the commands that add and validate the constraints of a migration which are missing';
 
-CREATE FUNCTION snowflake_adopt.add_constraint(relation oid, name name, definition text) RETURNS void
+CREATE FUNCTION snowflake_adopt.add_constraint(migration oid, relation oid, name name, definition text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     called oid[] := snowflake_adopt.owners_called(ARRAY[relation]);
@@ -127,9 +129,10 @@ BEGIN
     -- Or whoever writes a row would run code of another role.
     -- mutant: code-of-others
     PERFORM snowflake_adopt.must_call_only_for_caller(ARRAY[relation::regclass], called::regrole[]);
+    INSERT INTO snowflake_adopt.made SELECT migration, oid FROM pg_constraint WHERE conrelid = relation AND conname = name;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.add_constraint(oid, name, text) IS
+COMMENT ON FUNCTION snowflake_adopt.add_constraint(oid, oid, name, text) IS
     'not to be called: adds a constraint to a table, NOT VALID';
 
 CREATE FUNCTION snowflake_adopt.drop_constraint(relation oid, name name) RETURNS void
@@ -141,4 +144,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.drop_constraint(oid, name) IS
-    'not to be called: drops a constraint of a table, which is made again';
+    'not to be called: drops a constraint of a table that has the name of one to be made';

@@ -80,8 +80,17 @@ CREATE FUNCTION snowflake_adopt.why_no_names(relation regclass, columns name[]) 
     SELECT format('%s has a column %I.', relation, attname) FROM unnest(columns) col
     JOIN pg_attribute ON attrelid = relation AND attname = snowflake_adopt.beside(col)
     UNION ALL
-    SELECT format('%s has a constraint %I.', relation, conname) FROM pg_constraint WHERE conrelid = relation AND conname = 'snowflake_adopt_equal'
-        AND NOT EXISTS (SELECT FROM snowflake_adopt.beside b WHERE b.relation = why_no_names.relation)
+    SELECT DISTINCT format('%s has a constraint %I.', k.conrelid::regclass, k.conname) FROM pg_constraint c
+    JOIN pg_constraint k ON k.conrelid = c.conrelid AND k.conname IN ('snowflake_adopt_equal', format('snowflake_adopt_%s', c.oid))
+    WHERE relation IN (c.conrelid, c.confrelid) AND NOT EXISTS (SELECT FROM snowflake_adopt.made WHERE constraint_oid = k.oid)
+    UNION ALL
+    SELECT format('%s has a trigger %I.', member, tgname) FROM snowflake_adopt.members(relation) member JOIN pg_trigger ON tgrelid = member
+    WHERE tgname = '~snowflake_adopt' AND tgfoid <> 'snowflake_adopt.copy_columns'::regproc
+    UNION ALL
+    SELECT format('%s has the name of an index to be made: rename it.', s.oid::regclass) FROM snowflake_adopt.members(relation) member
+    JOIN pg_index ON indrelid = member JOIN pg_class i ON i.oid = indexrelid
+    JOIN pg_class s ON s.relnamespace = i.relnamespace AND s.relname = format('snowflake_adopt_%s', indexrelid)
+    WHERE NOT EXISTS (SELECT FROM snowflake_adopt.beside b WHERE b.relation = why_no_names.relation)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.why_no_names(regclass, name[]) IS
     'not to be called: what a table has that a migration would make';

@@ -4,6 +4,7 @@ mod constraints;
 mod disturbed;
 mod goals;
 mod lent;
+mod names;
 mod obstacles;
 mod overloads;
 mod renamed;

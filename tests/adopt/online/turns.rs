@@ -31,7 +31,7 @@ fn no_role_can_lock_what_migrations_of_others_need_or_write_into_it() {
         .batch_execute("SET SESSION AUTHORIZATION mallory; CREATE TABLE mine (id serial PRIMARY KEY)")
         .expect("a table");
     call(&mut mallory, "start('mine')");
-    for table in ["migration", "beside", "copying"] {
+    for table in ["migration", "beside", "copying", "made"] {
         for command in [
             format!("BEGIN; LOCK TABLE snowflake_adopt.{table} IN ACCESS SHARE MODE"),
             format!("SELECT FROM snowflake_adopt.{table} FOR KEY SHARE"),
