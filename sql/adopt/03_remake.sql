@@ -161,13 +161,29 @@ CREATE FUNCTION snowflake_adopt.fingerprint(class oid, object oid, with_definiti
 $$;
 COMMENT ON FUNCTION snowflake_adopt.fingerprint(oid, oid, boolean) IS 'not to be called: differs if an object has changed';
 
+-- GRANT, REVOKE and CREATE OR REPLACE FUNCTION wait for this. Before PostgreSQL 18, GRANT waits for no lock of a view.
+CREATE FUNCTION snowflake_adopt.hold(class oid, object oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_adopt.may_become((SELECT owner FROM snowflake_adopt.named(class, object))) THEN
+        PERFORM FROM pg_class WHERE class = 'pg_class'::regclass AND oid = object FOR UPDATE;
+        PERFORM FROM pg_attribute WHERE class = 'pg_class'::regclass AND attrelid = object FOR UPDATE;
+        PERFORM FROM pg_proc WHERE class = 'pg_proc'::regclass AND oid = object FOR UPDATE;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.hold(oid, oid) IS
+    'not to be called: until the end of the transaction, nobody else changes a view or a function whose owner the caller can become, or its privileges';
+
 CREATE FUNCTION snowflake_adopt.must_be_unchanged_for_caller(kind text, names text[], arguments text[], fingerprint text, with_definition boolean)
     RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     address record;
 BEGIN
     SELECT classid, objid INTO address FROM pg_get_object_address(kind, names, arguments);
+    -- mutant: plan-holds-privileges
+    PERFORM snowflake_adopt.hold(address.classid, address.objid);
     -- mutant: plan-fingerprint
     IF snowflake_adopt.fingerprint(address.classid, address.objid, with_definition) IS DISTINCT FROM fingerprint THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -178,7 +194,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.must_be_unchanged_for_caller(text, text[], text[], text, boolean) IS 'not to be called: does what must_be_unchanged() is for';
 CREATE FUNCTION snowflake_adopt.must_be_unchanged(kind text, names text[], arguments text[], fingerprint text, with_definition boolean) RETURNS void
-    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.must_be_unchanged(text, text[], text[], text, boolean) IS
     'not to be called: for plans, an error if an object to be recreated has changed';
 

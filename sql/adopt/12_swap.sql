@@ -199,7 +199,6 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.advance_if_allowed(bigint) IS
     'not to be called: makes all new IDs greater than this one, if the caller may do so';
 
--- GRANT and REVOKE wait for no lock of a table.
 CREATE FUNCTION snowflake_adopt.grants(migration oid) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(concat_ws(' ', attrelid, attnum, attacl), ',' ORDER BY attrelid, attnum)
@@ -272,6 +271,9 @@ BEGIN
         PERFORM snowflake_adopt.lock_with_partitions(table_oid, true);
     END LOOP;
     called := snowflake_adopt.owners_called(tables);
+    -- GRANT and REVOKE wait for this. Before PostgreSQL 18, they wait for no lock of a table.
+    -- mutant: swap-holds-privileges
+    PERFORM FROM snowflake_adopt.beside b JOIN pg_attribute a ON attrelid = b.relation AND attname = column_name WHERE b.migration = swap.migration FOR UPDATE OF a;
     -- Else what was revoked while this waited would be granted again.
     -- mutant: swap-grants-again
     IF grants IS DISTINCT FROM snowflake_adopt.grants(migration) THEN

@@ -2,6 +2,7 @@
 //! of one.
 
 use super::{call, launch, server};
+use std::thread;
 use testbed::postgres::Client;
 use testbed::{Cluster, error, test, value};
 
@@ -247,4 +248,45 @@ fn a_privilege_that_is_revoked_while_a_swap_waits_stays_revoked() {
     cluster.wait_until("SELECT count(*) = 0 FROM snowflake_adopt.migration");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM secrets"), "bigint");
     assert_eq!(value(&mut client, "SELECT has_column_privilege('reader', 'secrets', 'id', 'SELECT')"), "f");
+}
+
+/// The swap has looked what to grant again, and has its locks.
+#[test]
+fn nobody_revokes_a_privilege_between_a_look_at_it_and_the_commands_that_grant_it_again() {
+    for (at, revoke, left_with) in [
+        ("DROP TRIGGER", "REVOKE SELECT (id) ON secrets FROM reader", 2),
+        // Also of its columns.
+        ("DROP VIEW", "REVOKE SELECT ON shown FROM reader", 1),
+        ("DROP VIEW", "REVOKE SELECT (id) ON shown FROM reader", 2),
+    ] {
+        let (cluster, mut client) = server();
+        client
+            .batch_execute(
+                "CREATE TABLE secrets (id serial PRIMARY KEY); GRANT SELECT (id) ON secrets TO reader;
+                 CREATE VIEW shown AS SELECT id FROM secrets; GRANT SELECT, SELECT (id) ON shown TO reader",
+            )
+            .expect("a table");
+        for step in ["start", "run"] {
+            call(&mut client, &format!("{step}('secrets')"));
+        }
+        client.batch_execute(&EVENT.replace("'GRANT'", &format!("'{at}'"))).expect("an event trigger");
+        launch(&mut client, "secrets", "adopted", "100");
+        cluster.wait_until(HELD_UP);
+        let mut revoker = cluster.connect();
+        let pid = value(&mut revoker, "SELECT pg_backend_pid()");
+        let revoked = thread::spawn(move || revoker.batch_execute(revoke).is_ok());
+        let waits = format!("SELECT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted)");
+        while !revoked.is_finished() && value(&mut client, &waits) != "t" {}
+        client.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
+        cluster.wait_until("SELECT count(*) = 0 FROM snowflake_adopt.migration");
+        // From PostgreSQL 18 on, it waits for the table. Before, it fails.
+        if !revoked.join().expect("no panic") {
+            client.batch_execute(revoke).expect("no privilege");
+        }
+        let left = "SELECT concat((SELECT relacl FROM pg_class WHERE oid = 'shown'::regclass),
+            array(SELECT attacl FROM pg_attribute WHERE attrelid = 'shown'::regclass AND attacl IS NOT NULL),
+            array(SELECT attacl FROM pg_attribute WHERE attrelid = 'secrets'::regclass AND attacl IS NOT NULL AND NOT attisdropped))";
+        let left = value(&mut client, left);
+        assert_eq!(left.matches("reader=r").count(), left_with, "{revoke}: {left}");
+    }
 }
