@@ -1,5 +1,6 @@
 //! What the extension `snowflake_adopt` needs of C. `sql/adopt` decides what is done; see docs/adopting.md.
 
+mod bound;
 mod caller;
 mod copy;
 mod database;

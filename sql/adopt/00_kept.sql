@@ -31,6 +31,7 @@ CREATE TABLE snowflake_adopt.migration (
     is_published boolean NOT NULL DEFAULT false,
     share integer NOT NULL DEFAULT 50 CHECK (share BETWEEN 1 AND 100),
     max_lag interval NOT NULL DEFAULT '10 s',
+    max_step interval NOT NULL DEFAULT '1 day',
     phase text NOT NULL DEFAULT 'columns',
     done text[] NOT NULL DEFAULT '{}',
     waits_for text,

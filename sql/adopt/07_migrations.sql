@@ -100,8 +100,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.rest_from_work(oid) IS 'not to be called: notes that no step of a migration is under way';
 
 -- What the background worker does next: a command, the role as which it does so at the top level if no function can run the command, and how
--- long to wait after it. No row if the goal is reached, or the migration paused.
-CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT role oid, OUT wait_ms bigint) RETURNS SETOF record
+-- long to wait after it, and how long it may take. No row if the goal is reached, or the migration paused.
+CREATE FUNCTION snowflake_adopt.next(migration oid, has_succeeded boolean, OUT command text, OUT role oid, OUT wait_ms bigint, OUT max_ms bigint) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     m snowflake_adopt.migration;
@@ -122,6 +122,7 @@ BEGIN
     END IF;
     DELETE FROM snowflake_adopt.beside b WHERE b.migration = next.migration AND NOT EXISTS (SELECT FROM pg_class WHERE oid = b.relation);
     wait_ms := 0;
+    max_ms := least(extract(epoch FROM m.max_step) * 1000, 2147483647);
     FOREACH now_in IN ARRAY snowflake_adopt.phases(m.goal) LOOP
         SELECT t.command, t.role INTO command, role FROM snowflake_adopt.to_do(now_in, m.relation) t;
         IF command IS NULL THEN
@@ -182,7 +183,7 @@ COMMENT ON FUNCTION snowflake_adopt.waits_now(integer) IS
     'not to be called: for which lock or transaction of others a process waits at this moment; NULL if it does not wait';
 
 -- Errors that pass: somebody holds a lock, or has cancelled the command, or there is no room for the moment.
-CREATE FUNCTION snowflake_adopt.failed(migration oid, state text, message text) RETURNS bigint
+CREATE FUNCTION snowflake_adopt.failed(migration oid, state text, message text, is_too_long boolean) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     passes boolean := state IN ('55P03', '40P01', '40001', '57014', '55006') OR state LIKE '53%';
@@ -197,8 +198,9 @@ BEGIN
     END IF;
     -- mutant: migration-stops-copying
     UPDATE snowflake_adopt.migration m
-        SET failures = m.failures + 1, repeats = m.repeats + is_repeated::integer, error = message,
-            is_paused = m.is_paused OR NOT passes AND m.failures >= 2 OR is_repeated AND m.repeats >= 2,
+        SET failures = m.failures + 1, repeats = m.repeats + is_repeated::integer,
+            error = CASE WHEN is_too_long THEN format('a step took longer than max_step, which is %s', m.max_step) ELSE message END,
+            is_paused = m.is_paused OR is_too_long OR NOT passes AND m.failures >= 2 OR is_repeated AND m.repeats >= 2,
             waits_for = CASE state WHEN '55P03' THEN snowflake_adopt.lock_of_others(ARRAY(
                 SELECT member::oid FROM snowflake_adopt.tables(failed.migration) t CROSS JOIN LATERAL snowflake_adopt.members(t) member), NULL) END
         WHERE relation = migration RETURNING m.failures INTO tried;
@@ -206,5 +208,5 @@ BEGIN
     RETURN (100 * least(2 ^ coalesce(tried, 1), 50) * (1 + random()))::bigint;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.failed(oid, text, text) IS
+COMMENT ON FUNCTION snowflake_adopt.failed(oid, text, text, boolean) IS
     'not to be called: notes an error of the background worker of a migration; milliseconds until it tries again';

@@ -62,7 +62,7 @@ COMMENT ON FUNCTION snowflake_adopt.key_with_ids(regclass) IS
     'not to be called: the column of the primary key of a table whose default issues Snowflake IDs; NULL if there is none';
 
 -- Returns the column; NULL if there is nothing to wait for.
-CREATE FUNCTION snowflake_adopt.aim_for_caller(relation regclass, goal text, share integer, max_lag interval) RETURNS name
+CREATE FUNCTION snowflake_adopt.aim_for_caller(relation regclass, goal text, share integer, max_lag interval, max_step interval) RETURNS name
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
     aimed name;
@@ -70,11 +70,14 @@ DECLARE
 BEGIN
     IF share NOT BETWEEN 1 AND 100 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'share must be between 1 and 100', DETAIL = format('The share is %s.', share);
+    ELSIF max_step <= '0' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'max_step must be greater than 0';
     END IF;
     -- Whoever goes on takes the place of a role that was dropped.
     UPDATE snowflake_adopt.migration m SET role = CASE WHEN EXISTS (SELECT FROM pg_roles r WHERE r.oid = m.role) THEN m.role ELSE snowflake_adopt.caller()::regrole END,
         goal = coalesce(aim_for_caller.goal, m.goal), done = '{}', is_paused = aim_for_caller.goal IS NULL, failures = 0, repeats = 0, ends = 0, is_at_work = false, error = NULL,
-        share = coalesce(aim_for_caller.share, m.share), max_lag = coalesce(aim_for_caller.max_lag, m.max_lag)
+        share = coalesce(aim_for_caller.share, m.share), max_lag = coalesce(aim_for_caller.max_lag, m.max_lag),
+        max_step = coalesce(aim_for_caller.max_step, m.max_step)
         -- mutant: migration-of-others
         WHERE m.relation = aim_for_caller.relation AND snowflake_adopt.may_become(m.role) RETURNING m.column_name INTO aimed;
     IF FOUND THEN
@@ -91,10 +94,10 @@ BEGIN
             ELSE format('New rows have Snowflake IDs: snowflake_adopt.revert_plan(%L, %L) has the way back.', relation, key) END;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.aim_for_caller(regclass, text, integer, interval) IS 'not to be called: does what aim() is for';
-CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval) RETURNS name
+COMMENT ON FUNCTION snowflake_adopt.aim_for_caller(regclass, text, integer, interval, interval) IS 'not to be called: does what aim() is for';
+CREATE FUNCTION snowflake_adopt.aim(relation regclass, goal text, share integer, max_lag interval, max_step interval DEFAULT NULL) RETURNS name
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
-COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval) IS
+COMMENT ON FUNCTION snowflake_adopt.aim(regclass, text, integer, interval, interval) IS
     'not to be called: sets the goal of a migration, or lets it rest if there is none';
 
 -- Whether the migration has come to the goal: the background worker has noted that nothing of its phases is to do.
@@ -176,16 +179,17 @@ $$;
 COMMENT ON PROCEDURE snowflake_adopt.start(regclass, name, boolean) IS
     'begin to adopt a table while it is in use: adds a bigint column beside each narrow one, and triggers that keep them equal; an error, and no change, if something stands in the way';
 
-CREATE PROCEDURE snowflake_adopt.run(relation regclass, share integer DEFAULT NULL, max_lag interval DEFAULT NULL) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE snowflake_adopt.run(relation regclass, share integer DEFAULT NULL, max_lag interval DEFAULT NULL, max_step interval DEFAULT NULL)
+    LANGUAGE plpgsql AS $$
 DECLARE
-    column_name pg_catalog.name := snowflake_adopt.aim(relation, 'copied', share, max_lag);
+    column_name pg_catalog.name := snowflake_adopt.aim(relation, 'copied', share, max_lag, max_step);
 BEGIN
     COMMIT;
     CALL snowflake_adopt.wait(relation, 'copied', column_name);
 END
 $$;
-COMMENT ON PROCEDURE snowflake_adopt.run(regclass, integer, interval) IS
-    'copy the rows of a table that is being adopted, in batches; share is the percentage of the time in which it works (50), and max_lag the replication lag at which it waits (10 s); goes on if the caller goes away';
+COMMENT ON PROCEDURE snowflake_adopt.run(regclass, integer, interval, interval) IS
+    'copy the rows of a table that is being adopted, in batches; share is the percentage of the time in which it works (50), max_lag the replication lag at which it waits (10 s), and max_step how long one step may take, also of finish() (1 day); goes on if the caller goes away';
 
 CREATE PROCEDURE snowflake_adopt.pause(relation regclass) LANGUAGE plpgsql AS $$
 BEGIN

@@ -4,6 +4,7 @@
 //! runs in no function. It connects as the role that called `start`, and what it does to a table, it does as the table's
 //! owner.
 
+use super::bound::{self, Bound};
 use super::database::{definer, in_transaction, migrations};
 use super::launch::{launch, look_for_migrations_after};
 use super::turns::{self, Workers};
@@ -28,6 +29,7 @@ const LONG_TURN: Duration = Duration::from_secs(60);
 pub extern "C-unwind" fn snowflake_adopt_worker(relation: pg_sys::Datum) {
     background_worker::end_when_told();
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
+    bound::handle_cancels();
     let oids =
         BackgroundWorker::get_extra().split(' ').filter_map(|oid| oid.parse::<u32>().ok()).map(pg_sys::Oid::from);
     let &[database, role] = oids.collect::<Vec<_>>().as_slice() else { return };
@@ -110,12 +112,15 @@ impl Migration {
 
     /// Does what is next. Returns how long to wait then, or `None` if nothing is left to do.
     fn step(&self, has_succeeded: bool) -> Option<Duration> {
-        let query =
-            format!("SELECT command, role, wait_ms FROM snowflake_adopt.next({}::oid, {has_succeeded})", self.0);
+        let query = format!(
+            "SELECT command, role, wait_ms, max_ms FROM snowflake_adopt.next({}::oid, {has_succeeded})",
+            self.0
+        );
         let query = CString::new(query).expect("no zero byte");
-        let [command, role, wait] = inside(|| command::rows::<3>(&query)).pop()?;
+        let [command, role, wait, most] = inside(|| command::rows::<4>(&query)).pop()?;
         let number = |text: CString| text.to_str().ok()?.parse::<u64>().ok();
         if let Some(command) = command {
+            let _bound = most.and_then(number).map(Duration::from_millis).map(Bound::begin);
             match role.and_then(number).and_then(|role| u32::try_from(role).ok()) {
                 Some(role) => top_level::run(&command, pg_sys::Oid::from(role)),
                 None => {
@@ -129,8 +134,11 @@ impl Migration {
     /// Notes that the last step has failed, and returns how long to wait before it is tried again.
     fn note(&self, (state, message): &(String, String)) -> Option<Duration> {
         let wait = inside(|| {
+            // As pg_cancel_backend() has it, but for the time.
+            let is_too_long = state == "57014" && bound::has_passed();
             let [state, message] = [state, message].map(pgrx::spi::quote_literal);
-            command::run(&[format!("SELECT snowflake_adopt.failed({}::oid, {state}, {message})", self.0).as_bytes()])
+            let note = format!("SELECT snowflake_adopt.failed({}::oid, {state}, {message}, {is_too_long})", self.0);
+            command::run(&[note.as_bytes()])
         });
         Some(Duration::from_millis(u64::try_from(wait?).unwrap_or(0)))
     }

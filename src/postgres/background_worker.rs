@@ -13,7 +13,7 @@ type Handler = unsafe extern "C-unwind" fn(c_int, *const pg_sys::pg_signal_info)
 // pgrx declares it as a function of Rust's, which cannot be a signal handler.
 // SAFETY: as PostgreSQL declares it, in tcop/tcopprot.h.
 unsafe extern "C-unwind" {
-    fn die(signal: c_int, #[cfg(feature = "pg19")] sender: *const pg_sys::pg_signal_info);
+    pub fn die(signal: c_int, #[cfg(feature = "pg19")] sender: *const pg_sys::pg_signal_info);
 }
 
 /// Handles SIGTERM like a backend: pgrx's handler only sets a flag of its own, which ends none of PostgreSQL's waits.

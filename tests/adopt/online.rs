@@ -1,5 +1,6 @@
 //! Tables are adopted while they are in use: `start`, `run`, `finish`, `pause` and `undo`.
 
+mod bounds;
 mod constraints;
 mod disturbed;
 mod goals;
