@@ -65,9 +65,9 @@ COMMENT ON FUNCTION snowflake_adopt.must_be_replaceable(regclass, name, interval
     'not to be called: an error unless the time of the ID can take the place of a column';
 
 -- The constraint makes sure that no value is lost which the column does not show again. It is checked without blocking others.
-CREATE FUNCTION snowflake_adopt.replace_created_at_for_caller(relation regclass, column_name name, within interval, layout text)
+CREATE FUNCTION snowflake_adopt.replaces_created_at(relation regclass, column_name name, within interval, has_layout boolean, layout text)
     RETURNS SETOF snowflake_adopt.step
-    LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER ROWS 4 SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE PARALLEL UNSAFE ROWS 4 SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
     replaced pg_attribute;
@@ -76,11 +76,14 @@ DECLARE
     differs text;
     checks name;
 BEGIN
+    IF has_layout AND layout IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'arguments must not be NULL';
+    END IF;
     PERFORM snowflake_adopt.must_be_replaceable(relation, column_name, within);
     replaced := snowflake_adopt.attribute(relation, column_name);
     key := snowflake_adopt.key_of_time(relation);
-    expression := CASE WHEN layout IS NULL THEN snowflake_adopt.time_expression(key, replaced.atttypid)
-        ELSE snowflake_adopt.time_expression(key, replaced.atttypid, layout) END;
+    expression := CASE WHEN has_layout THEN snowflake_adopt.time_expression(key, replaced.atttypid, layout)
+        ELSE snowflake_adopt.time_expression(key, replaced.atttypid) END;
     differs := format('%1$I IS NULL OR %1$I - (%2$s) NOT BETWEEN -%3$L::interval AND %3$L::interval', column_name, expression, within);
     -- Another condition has another name. psql goes on after an error, and to a constraint of an earlier run.
     checks := 'is_time_' || to_hex(hashtextextended(differs, 0));
@@ -111,10 +114,27 @@ BEGIN
             'An error unless all rows were checked. Drops the column with its indexes, and the constraint. Needs a moment''s ACCESS EXCLUSIVE lock.');
 END
 $$;
+COMMENT ON FUNCTION snowflake_adopt.replaces_created_at(regclass, name, interval, boolean, text) IS
+    'not to be called: the commands that replace a column by a virtual one with the time of the primary key';
+
+CREATE FUNCTION snowflake_adopt.replace_created_at_for_caller(relation regclass, column_name name, within interval) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT * FROM snowflake_adopt.replaces_created_at(relation, column_name, within, false, NULL)
+$$;
+COMMENT ON FUNCTION snowflake_adopt.replace_created_at_for_caller(regclass, name, interval) IS
+    'not to be called: does what replace_created_at() is for';
+CREATE FUNCTION snowflake_adopt.replace_created_at(relation regclass, column_name name, within interval) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE c STABLE PARALLEL UNSAFE ROWS 4 AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
+COMMENT ON FUNCTION snowflake_adopt.replace_created_at(regclass, name, interval) IS
+    'commands for \gexec that replace a column by a virtual one with the time of the primary key, unless a value differs by more than an interval; changes nothing itself';
+
+CREATE FUNCTION snowflake_adopt.replace_created_at_for_caller(relation regclass, column_name name, within interval, layout text) RETURNS SETOF snowflake_adopt.step
+    LANGUAGE sql STABLE PARALLEL UNSAFE SECURITY DEFINER ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT * FROM snowflake_adopt.replaces_created_at(relation, column_name, within, true, layout)
+$$;
 COMMENT ON FUNCTION snowflake_adopt.replace_created_at_for_caller(regclass, name, interval, text) IS
     'not to be called: does what replace_created_at() is for';
-CREATE FUNCTION snowflake_adopt.replace_created_at(relation regclass, column_name name, within interval, layout text DEFAULT NULL)
-    RETURNS SETOF snowflake_adopt.step
+CREATE FUNCTION snowflake_adopt.replace_created_at(relation regclass, column_name name, within interval, layout text) RETURNS SETOF snowflake_adopt.step
     LANGUAGE c STABLE PARALLEL UNSAFE ROWS 4 AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.replace_created_at(regclass, name, interval, text) IS
-    'commands for \gexec that replace a column by a virtual one with the time of the primary key, unless a value differs by more than an interval; changes nothing itself';
+    'commands for \gexec that replace a column by a virtual one with the time of the primary key in a layout, unless a value differs by more than an interval; changes nothing itself';

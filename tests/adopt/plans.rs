@@ -262,6 +262,7 @@ fn whoever_asks_for_the_plan_that_replaces_a_column_of_times_is_told_what_stands
     for (arguments, code, message) in [
         ("'visits', NULL, '2 s'", "22004", "arguments must not be NULL"),
         ("NULL, 'created_at', '2 s'", "22004", "arguments must not be NULL"),
+        ("'visits', 'created_at', '2 s', NULL", "22004", "arguments must not be NULL"),
         ("'visits', 'created_at', NULL", "22023", "within must be an interval of at least 0"),
         ("'visits', 'created_at', '-1 s'", "22023", "within must be an interval of at least 0"),
         ("'visits', 'gone', '2 s'", "42703", "column \"gone\" of relation public.visits does not exist"),
