@@ -219,7 +219,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.why_published(regclass, name[], boolean) IS
     'not to be called: why a published table cannot have columns beside these';
 
--- Before all is copied: a function of integer may not take a bigint. As the owner, since the planner can call it.
+-- Before all is copied: a function of integer may not take a bigint. Only looked up: the planner would call it with constants, so OFFSET
+-- hides them. As the owner, since a constant of a type can call code.
 CREATE FUNCTION snowflake_adopt.why_no_expression(relation regclass, columns name[]) RETURNS SETOF text
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 DECLARE
@@ -240,7 +241,7 @@ BEGIN
             OR EXISTS (SELECT FROM snowflake_adopt.overloads(expression.class, expression.object, expression.relowner));
         BEGIN
             PERFORM snowflake_adopt.read_as_owner(expression.relowner,
-                format('SELECT 0::bigint FROM (SELECT %s) %I WHERE %s LIMIT 0', wide, expression.relname, expression.text));
+                format('SELECT 0::bigint FROM (SELECT %s OFFSET 0) %I WHERE %s LIMIT 0', wide, expression.relname, expression.text));
         EXCEPTION WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR cannot_coerce THEN
             RETURN NEXT format('%s does not work with bigint: %s.', expression.what, SQLERRM);
         END;

@@ -172,6 +172,8 @@ fn settle() {
             (c"datestyle", c"ISO, YMD"),
             (c"intervalstyle", c"postgres"),
             (c"extra_float_digits", c"1"),
+            (c"array_nulls", c"on"),
+            (c"xmloption", c"content"),
             (c"default_transaction_isolation", c"read committed"),
             (c"default_transaction_read_only", c"off"),
             // An index without TABLESPACE is in that of the database.

@@ -175,7 +175,8 @@ fn a_plan_means_the_same_whatever_the_settings_of_who_makes_it_and_who_runs_it()
         .batch_execute(
             "CREATE TABLE orders (id serial PRIMARY KEY); SET quote_all_identifiers = off;
              CREATE VIEW v AS SELECT id FROM orders WHERE 0.30000000000000004::float8 < id AND now() > '2020-02-01'::date
-                 AND now() - interval '-1 day 2 hours' > '2020-02-01 00:00:00Z'",
+                 AND now() - interval '-1 day 2 hours' > '2020-02-01 00:00:00Z' AND (id::text <> ALL ('{a,NULL}')) IS NOT FALSE;
+             SET array_nulls = off",
         )
         .expect("a table");
     let view = "SELECT pg_get_viewdef('v')";

@@ -75,6 +75,20 @@ fn a_function_of_another_role_that_comes_after_the_start_becomes_no_code_of_the_
     }
 }
 
+/// It only looks whether there is such a function.
+#[test]
+fn a_start_calls_no_function_to_know_whether_it_takes_a_bigint() {
+    let (_cluster, mut client) = server();
+    client.batch_execute(BOB).expect("a table");
+    client.batch_execute(&MALLORY.replace("mallory", "bob")).expect("a function");
+    for (create, ..) in CALLERS {
+        client.batch_execute(create).expect("a caller");
+    }
+    client.batch_execute("DELETE FROM heard").expect("nobody");
+    call(&mut client, "start('fine')");
+    assert_eq!(heard(&mut client), "0");
+}
+
 /// The swap has its locks then.
 #[test]
 fn a_function_of_another_role_that_comes_during_the_swap_becomes_no_code_of_the_table() {

@@ -57,8 +57,10 @@ fn settings_of_a_role_change_no_value_in_a_constraint_or_an_index() {
         .batch_execute(
             "CREATE ROLE indian LOGIN SUPERUSER; ALTER ROLE indian SET extra_float_digits = -15; ALTER ROLE indian SET datestyle = 'SQL, DMY';
              ALTER ROLE indian SET timezone = 'Asia/Kolkata'; ALTER ROLE indian SET intervalstyle = 'sql_standard';
+             ALTER ROLE indian SET array_nulls = off;
              CREATE TABLE exact (id serial PRIMARY KEY, x float8, at timestamptz, CHECK (id > 0 AND x <> '0.123456789012345'::float8),
-                CHECK (id > 0 AND at <> '2020-05-01 12:00:00+00'::timestamptz));
+                CHECK (id > 0 AND at <> '2020-05-01 12:00:00+00'::timestamptz),
+                CHECK (id > 0 AND (x::text <> ALL ('{1,NULL}'::text[])) IS NOT FALSE));
              CREATE INDEX ON exact (id) WHERE x > '0.987654321098765'::float8",
         )
         .expect("a table");
