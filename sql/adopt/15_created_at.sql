@@ -87,7 +87,8 @@ BEGIN
     differs := format('%1$I IS NULL OR %1$I - (%2$s) NOT BETWEEN -%3$L::interval AND %3$L::interval', column_name, expression, within);
     -- Another condition has another name. psql goes on after an error, and to a constraint of an earlier run.
     checks := 'is_time_' || to_hex(hashtextextended(differs, 0));
-    RETURN QUERY VALUES
+    -- An index can call code of the owner, also in a query.
+    RETURN QUERY SELECT step, snowflake_adopt.as_owner((SELECT relowner FROM pg_class WHERE oid = relation), command), note FROM (VALUES
         (1, format('SELECT count(*) AS rows_that_differ, min(%I) AS first, max(%1$I) AS last FROM %s WHERE %s', column_name, relation, differs),
             'Reads the table. Each of these rows must be corrected first, or within be larger.'),
         (2, format('DO %L', format('BEGIN
@@ -111,7 +112,8 @@ BEGIN
         END IF;
         ALTER TABLE %1$s DROP COLUMN %4$I, ADD COLUMN %4$I %5$s GENERATED ALWAYS AS (%6$s) VIRTUAL;
         END', relation, relation::oid, checks, column_name, format_type(replaced.atttypid, replaced.atttypmod), expression, key)),
-            'An error unless all rows were checked. Drops the column with its indexes, and the constraint. Needs a moment''s ACCESS EXCLUSIVE lock.');
+            'An error unless all rows were checked. Drops the column with its indexes, and the constraint. Needs a moment''s ACCESS EXCLUSIVE lock.'))
+        planned(step, command, note);
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.replaces_created_at(regclass, name, interval, boolean, text) IS

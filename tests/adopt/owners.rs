@@ -2,7 +2,7 @@
 
 use super::{database, is_new, plan, run};
 use testbed::postgres::error::SqlState;
-use testbed::{test, value};
+use testbed::{need_postgresql, test, value};
 
 /// PostgreSQL runs code in a CHECK in ALTER TABLE, and code in an index also in a query. Whoever it belongs to, a
 /// superuser who adopts runs none of it with rights that its owner lacks.
@@ -218,4 +218,24 @@ fn a_plan_makes_no_function_of_another_role_code_of_a_table() {
     client.batch_execute("DROP FUNCTION is_fine(bigint)").expect("no function");
     run(&mut client, "plan", "'fine'");
     client.batch_execute("DROP OWNED BY bob, mallory; DROP ROLE bob, mallory").expect("the end");
+}
+
+/// PostgreSQL computes what is constant in an index when it reads the table.
+#[test]
+fn the_plan_for_a_column_of_times_runs_code_of_the_owner_with_its_rights() {
+    need_postgresql(18);
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE ROLE bob; GRANT ALL ON SCHEMA public, ids TO bob; SET ROLE bob; CREATE TABLE ran (who name);
+             CREATE FUNCTION hear() RETURNS void LANGUAGE sql AS 'INSERT INTO public.ran VALUES (current_user)';
+             CREATE FUNCTION code(n integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM public.hear(); RETURN true; END';
+             CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval(), created_at timestamptz DEFAULT clock_timestamp(), n integer CHECK (code(n)));
+             INSERT INTO visits (n) VALUES (1); CREATE INDEX ON visits (n) WHERE code(2); DELETE FROM ran; RESET ROLE",
+        )
+        .expect("a table");
+    run(&mut client, "replace_created_at", "'visits', 'created_at', '1 min'");
+    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT who, ', ') FROM ran"), "bob");
+    assert_eq!(value(&mut client, "SELECT count(created_at) FROM visits"), "1");
+    client.batch_execute("DROP OWNED BY bob; DROP ROLE bob").expect("the end");
 }
