@@ -66,6 +66,11 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
     UNION ALL
     SELECT * FROM snowflake_adopt.why_no_schema(relation)
     UNION ALL
+    -- They would go with the grant option that allows them. After a swap, the owner would have granted them.
+    SELECT DISTINCT format('%I of %s has privileges that %s has granted: revoke them until the end.', i.attname, member, grantor::regrole) FROM ids i
+        JOIN pg_attribute a ON a.attrelid = i.attrelid AND a.attnum = i.attnum JOIN pg_class c ON c.oid = i.attrelid
+        CROSS JOIN LATERAL aclexplode(a.attacl) WHERE grantor <> relowner
+    UNION ALL
     SELECT DISTINCT format('%I of %s has a security label, which would be lost.', attname, member) FROM ids
         JOIN pg_seclabel ON classoid = 'pg_class'::regclass AND objoid = attrelid AND objsubid = attnum
     UNION ALL

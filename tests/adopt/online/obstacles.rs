@@ -101,6 +101,11 @@ fn what_stands_in_the_way_of_a_migration_is_said_before_anything_is_changed() {
             "order_id of items has a security label, which would be lost.",
         ),
         (
+            "CREATE ROLE lender; GRANT SELECT (order_id) ON items TO lender WITH GRANT OPTION; SET ROLE lender; GRANT SELECT (order_id) ON items TO reader; RESET ROLE",
+            "DROP OWNED BY lender CASCADE; DROP ROLE lender",
+            "order_id of items has privileges that lender has granted: revoke them until the end.",
+        ),
+        (
             "CREATE ROLE app SUPERUSER; SET ROLE app",
             "RESET ROLE; DROP ROLE app",
             "The background worker would connect as app, who has no LOGIN or CONNECT: call it as a member of that role.",
