@@ -55,7 +55,7 @@ CREATE FUNCTION snowflake_adopt.index_columns(index oid, first integer, last int
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT string_agg(concat(coalesce(quote_ident(a.attname), pg_get_indexdef(index, nth::integer, false)),
             CASE WHEN nth <= indnkeyatts THEN concat(' COLLATE ' || nullif(indcollation[nth - 1], 0)::regcollation,
-                format(' %I.%I', o.opcnamespace::regnamespace, o.opcname),
+                format(' %s.%I', o.opcnamespace::regnamespace, o.opcname),
                 (SELECT format(' (%s)', string_agg(format('%I = %L', option_name, option_value), ', ')) FROM pg_options_to_table(i.attoptions)
                     HAVING count(*) > 0),
                 CASE WHEN pg_indexam_has_property(relam, 'can_order') THEN concat(CASE WHEN indoption[nth - 1] & 1 <> 0 THEN ' DESC' END,

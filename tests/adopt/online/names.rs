@@ -82,3 +82,24 @@ fn a_constraint_that_has_only_the_name_of_one_of_ours_is_not_taken_for_it() {
     let checks = "SELECT string_agg(concat(conname, ' ', pg_get_constraintdef(oid)), ', ') FROM pg_constraint WHERE conrelid = 'shop.sold'::regclass AND contype = 'c'";
     assert_eq!(value(&mut client, checks), "low CHECK ((id < 900))");
 }
+
+#[test]
+fn names_that_need_quotes_are_quoted_once() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE SCHEMA \"My Ops\"; CREATE OPERATOR CLASS \"My Ops\".\"By Text\" FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=,
+                OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 bttextcmp(text, text);
+             CREATE ROLE \"The Owner\"; GRANT ALL ON SCHEMA \"My Ops\" TO \"The Owner\"; SET ROLE \"The Owner\";
+             CREATE TABLE \"My Ops\".\"A Table\" (\"An Id\" serial PRIMARY KEY, parent integer REFERENCES \"My Ops\".\"A Table\", t text COLLATE \"C\",
+                CONSTRAINT \"A Check\" CHECK (\"An Id\" > 0));
+             CREATE INDEX \"An Index\" ON \"My Ops\".\"A Table\" (\"An Id\", t \"My Ops\".\"By Text\"); RESET ROLE",
+        )
+        .expect("a table");
+    call(&mut client, "start('\"My Ops\".\"A Table\"', 'An Id')");
+    for step in ["run", "finish"] {
+        call(&mut client, &format!("{step}('\"My Ops\".\"A Table\"')"));
+    }
+    let class = "SELECT opcname FROM pg_index JOIN pg_opclass o ON o.oid = indclass[1] WHERE indexrelid = '\"My Ops\".\"An Index\"'::regclass";
+    assert_eq!(value(&mut client, class), "By Text");
+}
