@@ -329,7 +329,8 @@ BEGIN
     PERFORM snowflake_adopt.wait_briefly_for_locks();
     -- mutant: undo-of-others
     FOR of_key, command IN SELECT relowner, format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint JOIN pg_class t ON t.oid = conrelid
-        WHERE contype = 'f' AND table_oid IN (conrelid, confrelid) AND conparentid = 0
+        -- PostgreSQL names the others when the columns are to go.
+        WHERE contype = 'f' AND table_oid IN (conrelid, confrelid) AND conparentid = 0 AND snowflake_adopt.may_become(relowner)
             AND EXISTS (SELECT FROM snowflake_adopt.beside b JOIN pg_attribute ON attrelid = b.relation AND attname = b.beside
                 WHERE attrelid = conrelid AND attnum = ANY (conkey) OR attrelid = confrelid AND attnum = ANY (confkey)) LOOP
         PERFORM snowflake_adopt.do_as(of_key, command);

@@ -1,6 +1,7 @@
 //! Constraints that are not valid, not enforced, or of others: each is as it was before.
 
 use super::{call, differences_when_adopted, dump, launch, make_what_comes_before_the_swap, server};
+use testbed::postgres::NoTls;
 use testbed::{error, need_postgresql, postgresql, test, value};
 
 /// As one adds it to a large table.
@@ -132,4 +133,28 @@ fn a_second_column_that_never_becomes_equal_ends_the_tries() {
     client.batch_execute("TRUNCATE kid").expect("no row");
     call(&mut client, "finish('orders')");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(p)) FROM kid"), "bigint");
+}
+
+/// Whoever may reference the table can do so.
+#[test]
+fn undo_names_a_foreign_key_of_another_role_that_references_a_second_column() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE bob LOGIN; CREATE ROLE mallory; GRANT ALL ON SCHEMA public TO bob, mallory; SET ROLE bob;
+             CREATE TABLE owned (id serial PRIMARY KEY); GRANT REFERENCES ON owned TO mallory",
+        )
+        .expect("a table");
+    let mut bob = cluster.config().user("bob").connect(NoTls).expect("a session");
+    call(&mut bob, "start('owned')");
+    client
+        .batch_execute("CREATE UNIQUE INDEX ON owned (snowflake_adopt_id); SET ROLE mallory; CREATE TABLE refers (id bigint REFERENCES owned (snowflake_adopt_id))")
+        .expect("a foreign key");
+    let refused = error(&mut bob, "CALL snowflake_adopt.undo('owned')");
+    let says =
+        "constraint refers_id_fkey on table public.refers depends on column snowflake_adopt_id of table public.owned";
+    assert!(refused.detail().is_some_and(|detail| detail.contains(says)), "{refused:?}");
+    bob.batch_execute("ALTER TABLE owned DROP COLUMN snowflake_adopt_id CASCADE").expect("no column");
+    call(&mut bob, "undo('owned')");
+    assert_eq!(value(&mut client, "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'owned'::regclass"), "0");
 }
