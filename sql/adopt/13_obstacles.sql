@@ -290,6 +290,11 @@ CREATE FUNCTION snowflake_adopt.why_not_online(relation regclass, column_name na
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_names(n.relation, columns) why
     UNION
+    SELECT format('%s owns %s, and %s owns %s: give both to one role.', c.relowner::regrole, relation, p.relowner::regrole, member)
+    FROM pg_class c CROSS JOIN LATERAL snowflake_adopt.members(relation) member JOIN pg_class p ON p.oid = member
+    -- why_not_bigint() tells of the others.
+    WHERE c.oid = relation AND p.relowner <> c.relowner AND NOT EXISTS (SELECT FROM narrow n WHERE n.relation = c.oid)
+    UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_rights(n.relation, columns) why
     UNION
     SELECT format('%s, who owns %s, cannot call snowflake_nextval(): GRANT USAGE ON SCHEMA %s TO %1$s.', relowner::regrole, relation, snowflake_adopt.ids())

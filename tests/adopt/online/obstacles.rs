@@ -322,3 +322,17 @@ fn settings_of_a_role_change_nothing() {
     assert_eq!(value(&mut app, "SELECT count(*) FROM snowflake_adopt.progress"), "0");
     assert_eq!(value(&mut app, "SELECT pg_typeof(max(id)) FROM t"), "bigint");
 }
+
+/// Whose default only its owner can change.
+#[test]
+fn a_table_of_which_another_role_owns_a_partition_is_not_adopted_even_if_its_key_is_wide() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE ROLE app; CREATE TABLE wide (id bigserial) PARTITION BY LIST (id); CREATE TABLE part PARTITION OF wide DEFAULT;
+             ALTER TABLE part OWNER TO app",
+        )
+        .expect("a table");
+    let refused = error(&mut client, "CALL snowflake_adopt.start('wide')");
+    assert_eq!(refused.detail(), Some("postgres owns public.wide, and app owns public.part: give both to one role."));
+}
