@@ -115,7 +115,7 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let online = online::PROGRAMS.map(str::to_owned).to_vec();
     let shards = shards::QUICK.into_iter().chain(shards::OTHERS).map(str::to_owned).collect();
     for (document, programs) in
-        [("clients", clients.collect()), ("formats", formats.collect()), ("online", online), ("shard-formulas", shards)]
+        [("clients", clients.collect()), ("formats", formats.collect()), ("online", online), ("sharding", shards)]
     {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
         for program in programs {

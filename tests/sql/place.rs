@@ -6,7 +6,7 @@ use testbed::{Cluster, project, test, value};
 
 const ANSWERS: &str = "crates/snowflake_core/tests/shards.tsv";
 
-/// As docs/shard-formulas.md shows it for a server without the extension.
+/// As docs/sharding.md shows it for a server without the extension.
 const FORMULA: &str = "(hashint8extended(id, 8816678312871386365) + 23752253665144318179) % 18446744073709551616 % ";
 
 /// The core, the hosted edition and programs in other languages are compared with the same file.

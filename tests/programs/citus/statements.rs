@@ -13,7 +13,7 @@ pub struct Statement {
     pub stored: &'static str,
 }
 
-/// The nodes that issue the IDs of a statement, as the table in docs/routers.md has them.
+/// The nodes that issue the IDs of a statement, as the table in docs/sharding.md has them.
 #[derive(Clone, Copy)]
 pub enum Issuers {
     /// The node to which it was sent.

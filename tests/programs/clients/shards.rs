@@ -1,4 +1,4 @@
-//! Programs find the shard of an ID without asking, as docs/shard-formulas.md shows.
+//! Programs find the shard of an ID without asking, as docs/sharding.md shows.
 
 use super::program;
 use std::fs;

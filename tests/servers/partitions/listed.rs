@@ -1,4 +1,4 @@
-//! What `snowflake_partitions()` shows, and what is dropped by the query in docs/partitions.md.
+//! What `snowflake_partitions()` shows, and what is dropped by the query in docs/time.md.
 
 use super::{rows, server};
 use std::fs;
@@ -85,7 +85,7 @@ fn partitions_are_listed_with_their_times_their_rows_and_a_default_at_the_end() 
 
 /// The query in the document that drops old partitions, for the table of these tests and another time.
 fn drop_before(time: &str) -> String {
-    let document = fs::read_to_string(project().join("docs/partitions.md")).expect("a document");
+    let document = fs::read_to_string(project().join("docs/time.md")).expect("a document");
     let block = document.split("```sql\n").find(|block| block.contains("DETACH PARTITION")).expect("a query");
     let query = block.split("```").next().expect("a query");
     let replace = |text: &str, from: &str, to: &str| {
