@@ -83,7 +83,7 @@ picture/layouts: setup
 picture/page: setup
 	@tools/setup page
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=900,1440 --screenshot=docs/page.png \
-		"file://$(CURDIR)/page/index.html"
+		"file://$(CURDIR)/contrib/page/index.html"
 
 # Those of this name, also what make test-all leaves out.
 suite/%: build
@@ -202,8 +202,9 @@ suite/mutants: setup
 	@$(example) mutants $(MUTANTS)
 
 # The development builds: they are ready sooner. Both take the same dependencies from one directory.
+# Both libraries have one name, by which cargo would take the other one for this one.
 ## a next version, which is made of this tree: an upgrade, and both in turns (two minutes, and building twice)
-suite/next: next_build = $(cargo_extension) build $(ignoring) --features pg$(pg_major) --target-dir $(CURDIR)/target/next/build
+suite/next: next_build = rm -f $(CURDIR)/target/next/build/debug/deps/libsnowflake_pg.so && $(cargo_extension) build $(ignoring) --features pg$(pg_major) --target-dir $(CURDIR)/target/next/build
 suite/next: setup
 	@tools/setup servers
 	@echo "==> Building this version, and a next one of a copy of this tree"
@@ -225,7 +226,7 @@ suite/packages: build pack/dist pack/sbom pack/rpm
 	@tools/with_postgresql "$(debian_majors)" $(MAKE) --no-print-directory pack/deb PG_SUPPORTED_VERSIONS="$(debian_majors)"
 	target/pgxn/bin/pgxn_meta META.json
 	lintian --fail-on error,warning target/deb/*.deb target/deb/dbgsym/*.deb
-	rpmlint --config packaging/rpm/rpmlint.toml $$(ls target/rpm/*.rpm | grep -v src.rpm)
+	rpmlint --config contrib/packaging/rpm/rpmlint.toml $$(ls target/rpm/*.rpm | grep -v src.rpm)
 	@echo "==> Installing, upgrading and removing the packages in roots of their own"
 	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb SNOWFLAKE_PG_DIST=$(CURDIR)/target/snowflake_pg-$(version).zip \
 		SNOWFLAKE_PG_SBOM=$(CURDIR)/$(sbom) \

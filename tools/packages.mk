@@ -3,7 +3,7 @@
 version_of = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(1))
 version = $(call version_of,snowflake_pg.control)
 # Those that can still change have versions of their own.
-adopt_version = $(call version_of,snowflake_adopt.control)
+adopt_version = $(call version_of,sql/adopt/snowflake_adopt.control)
 hosted_version = $(call version_of,sql/hosted/snowflake_hosted.control)
 library = target/release/libsnowflake_pg.so
 # Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
@@ -38,7 +38,7 @@ install:
 		"To build for that one, type $(make_here)"
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
-	install -m 644 snowflake_pg.control snowflake_adopt.control snowflake_registry.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	install -m 644 snowflake_pg.control sql/adopt/snowflake_adopt.control sql/registry/snowflake_registry.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	$(call joined,extension) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 	$(call joined,adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_adopt--$(adopt_version).sql"
 	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$(version).sql"
@@ -123,7 +123,7 @@ pack/tarball:
 pack/rpm: setup pack/tarball
 	@tools/setup rpm
 	@rm -rf target/rpm && mkdir -p target/rpm/SOURCES
-	@install -m 644 $(tarball) packaging/rpm/snowflake_pg.spec target/rpm/SOURCES
+	@install -m 644 $(tarball) contrib/packaging/rpm/snowflake_pg.spec target/rpm/SOURCES
 	unshare --map-root-user --net --mount sh -c 'mount --bind target/rpm /mnt && cd /mnt && exec "$$@"' sh \
 		rpmbuild -ba --nodeps --quiet --define "_topdir /mnt" --define "_buildhost localhost" --define "pgmajorversion $(pg_major)" \
 		--define "pgconfig $$(command -v $(pg_config))" --define "pgpkglibdir $$($(pg_config) --pkglibdir)" \

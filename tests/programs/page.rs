@@ -68,7 +68,7 @@ fn text_of(page: &str, id: &str) -> String {
 /// What the page's functions answer to these cases: `[function, argument, ...]`.
 fn answers(cases: &[Value]) -> Vec<Value> {
     let directory = tempfile::tempdir().expect("a directory");
-    fs::copy(project().join("page/snowflake.js"), directory.path().join("snowflake.js")).expect("a copy");
+    fs::copy(project().join("contrib/page/snowflake.js"), directory.path().join("snowflake.js")).expect("a copy");
     let page = format!(
         r#"<!doctype html><meta charset="utf-8"><pre id="out"></pre><script src="snowflake.js"></script><script>
         const functions = {{
@@ -316,14 +316,14 @@ fn the_page_shows_what_its_address_asks_for() {
 }
 
 fn index() -> std::path::PathBuf {
-    Path::new(&project()).join("page/index.html").canonicalize().expect("the page")
+    Path::new(&project()).join("contrib/page/index.html").canonicalize().expect("the page")
 }
 
 /// So that it works from a file, and sends nothing anywhere.
 #[test]
 fn the_page_names_no_other_host() {
     for name in ["index.html", "page.css", "page.js", "snowflake.js"] {
-        let text = fs::read_to_string(project().join("page").join(name)).expect("a file of the page");
+        let text = fs::read_to_string(project().join("contrib/page").join(name)).expect("a file of the page");
         assert!(!text.contains("//") || !text.contains("http"), "{name}");
         assert!(!["fetch(", "XMLHttpRequest", "import ", "@import"].iter().any(|word| text.contains(word)), "{name}");
     }

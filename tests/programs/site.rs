@@ -70,7 +70,7 @@ fn every_link_in_the_site_leads_to_a_page_and_nothing_is_fetched_from_elsewhere(
         }
     }
     let listed = attributes(&pages[&site.join("toc.html")], "href");
-    for wanted in ["README.html", "docs/reference.html", "page/index.html", "examples/docker/Dockerfile.html"] {
+    for wanted in ["README.html", "docs/reference.html", "contrib/page/index.html", "examples/docker/Dockerfile.html"] {
         assert!(listed.contains(&("a", wanted)), "{wanted} is not in {listed:?}");
     }
 }
@@ -91,8 +91,10 @@ fn the_site_has_an_llms_txt_whose_pages_are_there_as_they_were_written() {
 #[test]
 fn a_document_that_the_summary_lacks_makes_no_site() {
     let copy = tempfile::tempdir().expect("a directory");
-    fs::create_dir(copy.path().join("tools")).expect("own directory");
-    for name in ["README.md", "snowflake_pg.control", "docs", "page", "tools/site"] {
+    for directory in ["tools", "contrib"] {
+        fs::create_dir(copy.path().join(directory)).expect("own directory");
+    }
+    for name in ["README.md", "snowflake_pg.control", "docs", "contrib/page", "tools/site"] {
         let to = copy.path().join(name);
         let status = Command::new("cp").arg("-R").args([&project().join(name), &to]).status().expect("cp");
         assert!(status.success(), "{name}");

@@ -16,7 +16,7 @@ fn links(text: &str, folder: &str) -> BTreeSet<String> {
 
 #[test]
 fn llms_txt_has_each_page_of_the_site_and_the_skill_with_a_line_that_says_what_it_is_for() {
-    let text_of_list = text("llms.txt");
+    let text_of_list = text("contrib/agents/llms.txt");
     let mut lines = text_of_list.lines();
     assert_eq!(lines.next(), Some("# snowflake_pg"));
     assert!(lines.nth(1).is_some_and(|line| line.starts_with("> ")), "a summary");
@@ -25,7 +25,7 @@ fn llms_txt_has_each_page_of_the_site_and_the_skill_with_a_line_that_says_what_i
         assert!(link.starts_with("- [") && !what.is_empty() && line.len() < 140, "{line}");
     }
     let mut wanted = links(&text("docs/SUMMARY.md"), "docs/");
-    wanted.insert("skills/snowflake-pg/SKILL.md".to_owned());
+    wanted.insert("contrib/agents/snowflake-pg/SKILL.md".to_owned());
     assert_eq!(links(&text_of_list, ""), wanted);
 }
 
@@ -33,7 +33,7 @@ fn llms_txt_has_each_page_of_the_site_and_the_skill_with_a_line_that_says_what_i
 /// nothing else when it chooses.
 #[test]
 fn the_skill_has_the_front_matter_by_which_agents_choose_it() {
-    let skill = text("skills/snowflake-pg/SKILL.md");
+    let skill = text("contrib/agents/snowflake-pg/SKILL.md");
     let front = skill.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n")).expect("front matter").0;
     let fields: Vec<_> = front.lines().map(|line| line.split_once(": ").expect("a field")).collect();
     let [("name", "snowflake-pg"), ("description", description)] = fields[..] else { panic!("{fields:?}") };

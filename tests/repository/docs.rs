@@ -141,7 +141,7 @@ fn the_sql_of_the_document_on_hosted_databases_runs_without_the_extension() {
 /// On a server with the extension, and then on one without.
 #[test]
 fn the_sql_of_the_skill_for_agents_runs_and_prints_what_it_shows() {
-    let skill = fs::read_to_string(project().join("skills/snowflake-pg/SKILL.md")).expect("a skill");
+    let skill = fs::read_to_string(project().join("contrib/agents/snowflake-pg/SKILL.md")).expect("a skill");
     let (extension, hosted) = skill.split_once("\n## On a hosted database\n").expect("two parts");
     let cluster = Cluster::builder().worker(0).set("timezone", "UTC").start();
     assert_eq!(run(&cluster, extension), 2);
@@ -209,7 +209,8 @@ fn a_command_that_a_sentence_names_works_by_psql_c() {
 
 /// The documents, with their text.
 fn documents() -> Vec<(PathBuf, String)> {
-    let directories = ["", "docs", "docs/benchmarks", "skills/snowflake-pg"].map(|directory| project().join(directory));
+    let directories =
+        ["", "docs", "docs/benchmarks", "contrib/agents/snowflake-pg"].map(|directory| project().join(directory));
     let entries = directories.iter().flat_map(|directory| fs::read_dir(directory).expect("a directory of documents"));
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let documents = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
@@ -387,7 +388,7 @@ fn every_document_that_a_source_or_a_script_names_is_there() {
         let text = fs::read_to_string(project().join(file)).expect("a file");
         text.lines().any(|line| line.trim().starts_with(begins) && line.split(' ').any(|word| word == "docs"))
     };
-    assert!(brings("debian/rules", "dh_installdocs ") && brings("packaging/rpm/snowflake_pg.spec", "%doc "));
+    assert!(brings("debian/rules", "dh_installdocs ") && brings("contrib/packaging/rpm/snowflake_pg.spec", "%doc "));
 }
 
 /// Who reads a HINT need not have the sources.

@@ -83,7 +83,7 @@ fn a_commit_is_not_ready_for_a_tag_while_a_change_is_not_committed_or_a_field_is
         ("SECURITY.md", "gh attestation verify --repo OWNER/snowflake_pg"),
         (".github/CODEOWNERS", "* @OWNER"),
         ("README.md", "Version 0.2.0, not released yet."),
-        ("llms.txt", "No version has been released yet."),
+        ("contrib/agents/llms.txt", "No version has been released yet."),
     ] {
         repository.write(name, &format!("{text}\n"));
         repository.commit();

@@ -26,10 +26,10 @@ fn what_lists_the_versions_lists_those_of_the_packages() {
         (".github/workflows/test.yml", &matrix),
         (".github/workflows/release.yml", &matrix),
         (
-            "packaging/rpm/snowflake_pg.spec",
+            "contrib/packaging/rpm/snowflake_pg.spec",
             &format!("%{{?pgmajorversion}} < {oldest} || 0%{{?pgmajorversion}} > {newest}\n"),
         ),
-        ("packaging/rpm/snowflake_pg.spec", &format!("is for PostgreSQL {oldest} to {newest}}}\n")),
+        ("contrib/packaging/rpm/snowflake_pg.spec", &format!("is for PostgreSQL {oldest} to {newest}}}\n")),
         ("META.json", &format!("\"PostgreSQL\": \"{oldest}.0.0\"")),
         ("README.md", &format!("PostgreSQL {oldest} to {newest}")),
     ] {
@@ -46,7 +46,7 @@ fn who_builds_is_told_of_the_same_version_of_rust_everywhere() {
     for (name, before) in [
         ("docs/publishing.md", "needs Rust "),
         ("CONTRIBUTING.md", "pgrx asks for Rust "),
-        ("packaging/rpm/snowflake_pg.spec", "cargo >= "),
+        ("contrib/packaging/rpm/snowflake_pg.spec", "cargo >= "),
         ("examples/docker/Dockerfile", "FROM rust:"),
         (".github/workflows/test.yml", "RUSTUP_TOOLCHAIN: \""),
         (".github/workflows/nightly.yml", "RUSTUP_TOOLCHAIN: \""),

@@ -176,10 +176,10 @@ fn one_command_tells_every_file_where_the_project_is_and_who_keeps_it() {
     assert!(text("SECURITY.md").contains("--repo ada/ids"));
 }
 
-/// `packaging/pigsty.csv` has the columns of Pigsty's catalogue, as of commit aa98bca of its command line `pig`.
+/// `contrib/packaging/pigsty.csv` has the columns of Pigsty's catalogue, as of commit aa98bca of its command line `pig`.
 #[test]
 fn the_row_for_pigsty_agrees_with_what_packagers_read() {
-    let text = fs::read_to_string(project().join("packaging/pigsty.csv")).expect("a row");
+    let text = fs::read_to_string(project().join("contrib/packaging/pigsty.csv")).expect("a row");
     let rows: Vec<_> = text.lines().map(cells).collect();
     assert!(rows.len() == 2 && rows[0].len() == 41 && rows[1].len() == 41, "{rows:?}");
     let cell = |name: &str| {

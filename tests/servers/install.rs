@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use testbed::{
     Cluster, Installation, library, make_install, need_postgresql, pg_config, postgresql, project, test, value,
-    version_in,
+    version_of,
 };
 
 /// A copy of what `make install` reads, and a root directory for what it writes.
@@ -17,8 +17,8 @@ struct Tree(TempDir);
 impl Tree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().expect("a temporary directory"));
-        for name in ["Makefile", "tools/names.mk", "tools/packages.mk", "tools/release.mk"].into_iter().chain(CONTROLS)
-        {
+        let read = ["Makefile", "snowflake_pg.control", "tools/names.mk", "tools/packages.mk", "tools/release.mk"];
+        for name in read {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         tree.write(RELEASED, b"");
@@ -78,23 +78,23 @@ impl Tree {
     }
 }
 
-/// What PostgreSQL reads of the extensions.
-const CONTROLS: [&str; 3] = ["snowflake_adopt.control", "snowflake_pg.control", "snowflake_registry.control"];
+/// The extensions, in the order of their files.
+const EXTENSIONS: [&str; 3] = ["snowflake_adopt", "snowflake_pg", "snowflake_registry"];
 
 /// The releases.
 const RELEASED: &str = "tests/sql/extension/released/SHA256SUMS";
 
 /// What makes them.
 fn scripts() -> [String; 3] {
-    CONTROLS.map(|control| format!("{}--{}.sql", control.trim_end_matches(".control"), version_in(control)))
+    EXTENSIONS.map(|extension| format!("{extension}--{}.sql", version_of(extension)))
 }
 
 #[test]
 fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     let tree = Tree::new();
     let files = |upgrades: &[&str]| {
-        let of_all = CONTROLS.into_iter().chain(upgrades.iter().copied()).map(str::to_owned);
-        let mut files: Vec<_> = of_all.chain(scripts()).collect();
+        let controls = EXTENSIONS.map(|extension| format!("{extension}.control"));
+        let mut files: Vec<_> = upgrades.iter().copied().map(str::to_owned).chain(controls).chain(scripts()).collect();
         files.sort_unstable();
         files
     };
@@ -120,7 +120,7 @@ fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     tree.write(RELEASED, released.as_bytes());
     tree.write("sql/adopt/from-0.0.1.psql", b"-- For this version alone.\n");
     let of_registry = concat!("snowflake_registry--0.0.1--", env!("CARGO_PKG_VERSION"), ".sql");
-    let of_adopt = format!("snowflake_adopt--0.0.1--{}.sql", version_in("snowflake_adopt.control"));
+    let of_adopt = format!("snowflake_adopt--0.0.1--{}.sql", version_of("snowflake_adopt"));
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(tree.installed(&extension), files(&[upgrades[0], upgrades[1], of_registry, &of_adopt]));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, error, plan, project, test, value, version_in};
+use testbed::{Cluster, Database, error, plan, project, test, value, version_of};
 
 /// A database with the extension, the layout `twitter`, data center 3 and worker 7.
 fn database() -> (Database, Client) {
@@ -296,16 +296,17 @@ fn the_scripts_and_the_control_files_are_ascii() {
 /// Those of 1.0 have one version. What can still change has its own, below 1.0.
 #[test]
 fn the_control_files_have_the_version_of_the_crate_or_one_that_promises_less() {
-    for control in ["snowflake_pg.control", "snowflake_registry.control"] {
-        assert_eq!(version_in(control), env!("CARGO_PKG_VERSION"), "{control}");
+    for extension in ["snowflake_pg", "snowflake_registry"] {
+        assert_eq!(version_of(extension), env!("CARGO_PKG_VERSION"), "{extension}");
     }
-    for (control, page) in
-        [("snowflake_adopt.control", "docs/adopting.md"), ("sql/hosted/snowflake_hosted.control", "docs/hosted.md")]
-    {
-        let version = version_in(control);
-        assert!(version.starts_with("0."), "{control}: {version}");
+    for (extension, page) in [("snowflake_adopt", "docs/adopting.md"), ("snowflake_hosted", "docs/hosted.md")] {
+        let version = version_of(extension);
+        assert!(version.starts_with("0."), "{extension}: {version}");
         let page = std::fs::read_to_string(project().join(page)).expect("a page");
-        assert!(page.contains(&format!("version {version}")), "{control} has version {version}, and its page does not");
+        assert!(
+            page.contains(&format!("version {version}")),
+            "{extension} has version {version}, and its page does not"
+        );
     }
 }
 

@@ -144,11 +144,18 @@ pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The version in a control file of the project.
-pub fn version_in(control: &str) -> String {
-    let text = std::fs::read_to_string(project().join(control)).unwrap_or_else(|error| panic!("{control}: {error}"));
+/// The version of an extension, by its control file.
+pub fn version_of(extension: &str) -> String {
+    let control = control_of(extension);
+    let text = std::fs::read_to_string(&control).unwrap_or_else(|error| panic!("{}: {error}", control.display()));
     let version = text.lines().find_map(|line| line.strip_prefix("default_version = ")).expect("a version");
     version.trim_matches('\'').to_owned()
+}
+
+/// The control file of an extension: at the root, where cargo-pgrx looks for it, or beside the SQL.
+pub fn control_of(extension: &str) -> PathBuf {
+    let folder = if extension == "snowflake_pg" { "" } else { &extension.replace("snowflake_", "sql/") };
+    project().join(folder).join(format!("{extension}.control"))
 }
 
 /// The directory of the scripts that are installed: `SNOWFLAKE_PG_SOURCES`, or the project.

@@ -4,7 +4,7 @@ use super::{TABLES, builder, call, launch};
 use std::fs;
 use std::process::Command;
 use testbed::postgres::Client;
-use testbed::{Cluster, project, sources, test, value, version_in};
+use testbed::{Cluster, project, sources, test, value, version_of};
 
 /// The script that `make install` writes for an update from each older version.
 fn update() -> String {
@@ -45,7 +45,7 @@ fn differences(one: &[String], other: &[String]) -> Vec<String> {
 fn an_update_makes_all_that_a_new_extension_has_of_its_tables_alone() {
     let cluster = builder().own_installation().start();
     let mut client = cluster.connect();
-    let version = version_in("snowflake_adopt.control");
+    let version = version_of("snowflake_adopt");
     client.batch_execute("CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt").expect("the extensions");
     let new = owned(&mut client);
     assert!(new.len() > 120, "{}", new.len());
@@ -97,7 +97,7 @@ fn a_migration_survives_an_update_and_its_worker_goes_on_with_the_new_functions(
         $$;";
     write(
         &cluster,
-        &format!("{}--next", version_in("snowflake_adopt.control")),
+        &format!("{}--next", version_of("snowflake_adopt")),
         &format!("{head}{of_next}\n-- Who calls{planted}"),
     );
 

@@ -1,7 +1,7 @@
 //! The version in the files that packagers read.
 
 use std::fs;
-use testbed::{hosted_script, project, test, version_in};
+use testbed::{hosted_script, project, test, version_of};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -14,13 +14,13 @@ fn the_files_of_all_packages_have_the_version_of_the_extension() {
     let meta: serde_json::Value = serde_json::from_str(&text("META.json")).expect("JSON");
     assert_eq!(meta["version"], VERSION);
     for extension in ["snowflake_pg", "snowflake_adopt", "snowflake_registry"] {
-        assert_eq!(meta["provides"][extension]["version"], version_in(&format!("{extension}.control")));
+        assert_eq!(meta["provides"][extension]["version"], version_of(extension));
     }
     let changelog = text("debian/changelog");
     assert_eq!(changelog.lines().next(), Some(&*format!("snowflake-pg ({VERSION}-1) unstable; urgency=medium")));
-    let spec = text("packaging/rpm/snowflake_pg.spec");
+    let spec = text("contrib/packaging/rpm/snowflake_pg.spec");
     assert!(spec.contains(&format!("\nVersion:        {VERSION}\n")) && spec.contains(&format!("> - {VERSION}-1\n")));
-    let hosted = version_in("sql/hosted/snowflake_hosted.control");
+    let hosted = version_of("snowflake_hosted");
     assert_eq!(hosted_script().matches(&format!("'{hosted}'")).count(), 1);
 }
 

@@ -6,7 +6,7 @@ use super::objects;
 use std::fs;
 use std::path::PathBuf;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Signal, error, project, test, value, version_in};
+use testbed::{Cluster, Signal, error, project, test, value, version_of};
 
 const THIS: &str = env!("CARGO_PKG_VERSION");
 
@@ -156,7 +156,7 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
         "t"
     );
     let updated = "SELECT extversion FROM pg_extension WHERE extname = 'snowflake_adopt'";
-    assert_ne!(value(&mut client, updated), version_in("snowflake_adopt.control"));
+    assert_ne!(value(&mut client, updated), version_of("snowflake_adopt"));
     client.batch_execute("CREATE DATABASE fresh").expect("a database");
     let mut fresh = connect(&cluster, "fresh");
     fresh.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

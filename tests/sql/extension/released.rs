@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testbed::{Installation, project, test, version_in};
+use testbed::{Installation, project, test, version_of};
 
 const SUMS: &str = "SHA256SUMS";
 
@@ -51,8 +51,7 @@ fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
 
 /// The scripts of this tree.
 fn current() -> [String; 3] {
-    ["snowflake_pg", "snowflake_adopt", "snowflake_registry"]
-        .map(|name| format!("{name}--{}.sql", version_in(&format!("{name}.control"))))
+    ["snowflake_pg", "snowflake_adopt", "snowflake_registry"].map(|name| format!("{name}--{}.sql", version_of(name)))
 }
 
 fn kept() -> PathBuf {

@@ -44,7 +44,8 @@ fn published_ids_decode_to_their_published_parts_and_compose_back() {
 /// Each is written twice, so that a slip of the pen is noticed.
 #[test]
 fn every_preset_is_also_on_the_page_with_the_same_fields_unit_and_epoch() {
-    let (_, page) = include_str!("../../../../../page/snowflake.js").split_once("const PRESETS = {\n").expect("a list");
+    let (_, page) =
+        include_str!("../../../../../contrib/page/snowflake.js").split_once("const PRESETS = {\n").expect("a list");
     let (page, _) = page.split_once("  };").expect("its end");
     let line = |preset: &Preset| {
         let layout = preset.layout();

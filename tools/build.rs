@@ -2,7 +2,7 @@
 
 fn main() {
     println!("cargo:rerun-if-env-changed=PQ_LIB_DIR");
-    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=tools/build.rs");
     if let Ok(directory) = std::env::var("PQ_LIB_DIR")
         && !directory.starts_with("/usr/lib")
     {
