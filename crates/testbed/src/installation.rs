@@ -119,6 +119,11 @@ impl Installation {
         &self.scripts
     }
 
+    /// A directory for data directories that are copied.
+    pub(crate) fn templates(&self) -> PathBuf {
+        self.root.path().join("templates")
+    }
+
     /// A script for databases that cannot have the extensions.
     pub fn script(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
