@@ -179,6 +179,11 @@ impl Builder {
         cluster.configure("dynamic_shared_memory_type", "mmap");
         cluster.configure("unix_socket_directories", cluster.host().display());
         let is_preloaded = self.settings.iter().any(|(name, _)| name == "shared_preload_libraries");
+        if is_testing() {
+            // A start and a shutdown look through all of them, and to compile a query takes longer than to run it.
+            cluster.configure("shared_buffers", "16MB");
+            cluster.configure("jit", "off");
+        }
         if is_testing() && is_preloaded && self.waits == Waits::Short {
             cluster.configure("snowflake_pg.reserve_ahead", RESERVE_AHEAD_MS);
         }
