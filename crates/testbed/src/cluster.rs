@@ -146,7 +146,7 @@ impl Cluster {
                 self.postmaster = None;
                 break;
             }
-            sleep(Duration::from_millis(20));
+            sleep(Duration::from_millis(5));
         }
         Err(self.log())
     }
