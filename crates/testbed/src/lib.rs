@@ -31,6 +31,8 @@ mod shared;
 mod stops;
 mod template;
 mod test_run;
+#[cfg(feature = "runner")]
+mod times;
 mod traces;
 mod vmclock;
 mod volume;

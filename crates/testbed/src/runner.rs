@@ -2,10 +2,12 @@
 //! time went.
 
 use crate::test_run::{Skipped, set_testing};
+use crate::times::Times;
 use crate::traces::Traces;
 use crate::{scratch, shared};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::any::Any;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
@@ -15,7 +17,7 @@ use std::thread::{self, available_parallelism, sleep};
 use std::time::{Duration, Instant};
 
 /// How many tests run at a time for each processor.
-const TESTS_PER_PROCESSOR: usize = 4;
+const TESTS_PER_PROCESSOR: usize = 8;
 
 /// How many at most: servers that are shared have a hundred connections.
 const MOST_TESTS: usize = 32;
@@ -23,9 +25,6 @@ const MOST_TESTS: usize = 32;
 /// A test that runs for longer hangs. A full run has no limit, nor has a test that runs only by the command that
 /// prepares it.
 const LONGEST: Duration = Duration::from_secs(600);
-
-/// How many tests are named as the slowest.
-const SLOWEST: usize = 10;
 
 /// A function with the attribute [`test`](crate::test).
 pub struct Test {
@@ -114,10 +113,11 @@ pub fn run(
     let mut cases: Vec<_> = cases.into_iter().collect();
     let given = cases.len();
     cases.extend(attributed);
-    // The linker's order means nothing. Tests that wait for each other come last: they would keep others from
-    // beginning.
+    // The linker's order means nothing. What takes long comes first, so that nothing is left alone at the end. Tests that wait
+    // for each other come last: they would keep others from beginning.
     cases[given..].sort_by(|one, other| one.name.cmp(&other.name));
-    cases.sort_by_key(|case| matches!(case.kind, Kind::Alone));
+    let recorded = Times::recorded();
+    cases.sort_by_key(|case| (matches!(case.kind, Kind::Alone), Reverse(recorded.of(&case.name))));
     cases.retain(|case| filter.split('|').any(|words| words.split(' ').all(|word| case.name.contains(word))));
 
     if !cases.iter().any(|case| chosen.contains([' ', '|']) || case.name.contains(&chosen)) || cases.is_empty() {
@@ -138,7 +138,11 @@ pub fn run(
     if let Err(deviation) = &outcome {
         println!("\n{deviation}");
     }
-    show(&mut lock(&times), began.elapsed());
+    let mut times = lock(&times);
+    recorded.show(&mut times, began.elapsed());
+    if is_whole && std::env::var_os("RECORD").is_some() {
+        recorded.record(&times);
+    }
     if outcome.is_ok() { conclusion.exit_code() } else { ExitCode::FAILURE }
 }
 
@@ -147,7 +151,7 @@ pub fn in_full() -> bool {
     std::env::var_os("SNOWFLAKE_PG_TESTS").is_some_and(|bounds| bounds == "full")
 }
 
-type Times = Mutex<Vec<(String, Duration)>>;
+type Taken = Mutex<Vec<(String, Duration)>>;
 
 /// The tests that run now, and since when.
 static RUNNING: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
@@ -155,7 +159,7 @@ static RUNNING: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 /// Whether a test could not be run on this machine.
 static HAS_SKIPPED: AtomicBool = AtomicBool::new(false);
 
-fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Times>) -> Trial {
+fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Taken>) -> Trial {
     static ALONE: Mutex<()> = Mutex::new(());
     let times = Arc::clone(times);
     let timed = {
@@ -195,31 +199,6 @@ fn end_if_one_hangs() {
             println!("\nafter {} s\nstill running: {name}", LONGEST.as_secs());
             scratch::end(1);
         }
-    }
-}
-
-/// Prints the parts, and the slowest tests. A part's seconds are the sum of its tests', of which many run at a time.
-fn show(times: &mut [(String, Duration)], took: Duration) {
-    if times.len() < 2 {
-        return;
-    }
-    let mut parts: BTreeMap<&str, (usize, Duration)> = BTreeMap::new();
-    for (name, time) in &*times {
-        let (tests, sum) = parts.entry(name.split("::").next().unwrap_or_default()).or_default();
-        (*tests, *sum) = (*tests + 1, *sum + *time);
-    }
-    let mut parts: Vec<_> = parts.into_iter().collect();
-    parts.sort_by_key(|(_, (_, sum))| std::cmp::Reverse(*sum));
-    println!("\n{:<20} {:>5} {:>8}", "part", "tests", "seconds");
-    for (part, (tests, sum)) in &parts {
-        println!("{part:<20} {tests:>5} {:>8.1}", sum.as_secs_f64());
-    }
-    let sum: Duration = times.iter().map(|(_, time)| *time).sum();
-    println!("{:<20} {:>5} {:>8.1}, in {:.1} s", "in all", times.len(), sum.as_secs_f64(), took.as_secs_f64());
-    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    println!("\nthe slowest");
-    for (name, time) in times.iter().take(SLOWEST) {
-        println!("{:>7.1} s  {name}", time.as_secs_f64());
     }
 }
 
