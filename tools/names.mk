@@ -164,7 +164,7 @@ suite/core-mutants: setup
 	@mkdir -p target/core-mutants
 	@export PROPTEST_MAX_SHRINK_ITERS=0; $(mutate) --cargo-arg=--lib || $(mutate) --iterate
 
-## the tests on servers 20 times, beside a load of 4 (hours; ROUNDS=1 LOAD=8 TESTS="keeper:: idle")
+## the tests on servers 20 times more, beside a load of 4 (hours; ROUNDS=1 LOAD=8 FRESH=1 TESTS="keeper:: idle")
 suite/again: ready
 	tools/again $(or $(ROUNDS),20) $(or $(LOAD),4) "$(TESTS)"
 
