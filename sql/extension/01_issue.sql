@@ -23,7 +23,7 @@ COMMENT ON FUNCTION snowflake_nextval_in_copy(internal, integer) IS
 CREATE FUNCTION snowflake_nextval_support(internal) RETURNS internal
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_support_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_support(internal) IS
-    'not to be called: planner support for functions that issue an ID, by which a default that does is known; lets COPY insert many rows at once';
+    'not to be called: planner support for functions that issue an ID; marks defaults that do, and lets COPY insert many rows at once';
 
 -- mutant: nextval-volatile
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
@@ -37,18 +37,18 @@ CREATE FUNCTION snowflake_id() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval';
 COMMENT ON FUNCTION snowflake_id() IS
-    'next ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
+    'next ID: snowflake_nextval() under another name, for tools that mistake "nextval" in a default for a sequence';
 
 CREATE FUNCTION snowflake_nextval_tagged(tag integer) RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_tagged_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_tagged(integer) IS
-    'next ID with a number that the application chooses, such as a logical shard, in field h of the layout; unique whatever the tag is';
+    'next ID with a number from the application, such as a logical shard, in field h of the layout; unique with any tag';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 1000 AS 'MODULE_PATHNAME', 'snowflake_nextvals_wrapper';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS
-    'next IDs, 1 to 1000000 in ascending order, all taken when the call begins';
+    'next IDs, 1 to 1000000 in ascending order, all issued when the call begins';
 
 CREATE FUNCTION snowflake_nextblock(count integer, OUT first bigint, OUT last bigint)
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextblock_wrapper';
@@ -59,7 +59,7 @@ COMMENT ON FUNCTION snowflake_nextblock(integer) IS
 CREATE FUNCTION snowflake_lastval() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'snowflake_lastval_wrapper';
 COMMENT ON FUNCTION snowflake_lastval() IS
-    'last ID that this session has taken, as lastval() is for sequences';
+    'last ID issued to this session, like lastval() for sequences';
 
 CREATE FUNCTION snowflake_fill() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME';

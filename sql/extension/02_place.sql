@@ -62,7 +62,7 @@ CREATE FUNCTION snowflake_nextval_for(relation regclass, near bigint) RETURNS bi
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_near_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for(regclass, bigint) IS
-    'next ID that falls where the row with the ID near is: into the same hash partition of this table, or the same shard of Citus';
+    'next ID that falls into the hash partition of this table, or the shard of Citus, that has the row with the ID near';
 
 CREATE FUNCTION snowflake_nextval_in_copy(internal, integer, integer) RETURNS bigint
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_nextval_for_shard_in_copy_wrapper';
@@ -72,9 +72,9 @@ CREATE FUNCTION snowflake_nextval_for_shard(shards integer, shard integer) RETUR
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_nextval_support
     AS 'MODULE_PATHNAME', 'snowflake_nextval_for_shard_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_for_shard(integer, integer) IS
-    'next ID that falls into one of so many shards, which count from 0: the hash partition with this modulus and this remainder, or the shard of PgDog';
+    'next ID that falls into shard number shard, from 0 to shards - 1: the hash partition with this modulus and remainder, or the shard of PgDog';
 
 CREATE FUNCTION snowflake_shard_of(id bigint, shards integer) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_shard_of_wrapper';
 COMMENT ON FUNCTION snowflake_shard_of(bigint, integer) IS
-    'into which of so many shards an ID falls, which count from 0: the remainder of its hash partition, or its shard of PgDog';
+    'number of the shard of an ID, from 0 to shards - 1: the remainder of its hash partition, or its shard of PgDog';

@@ -38,9 +38,9 @@ COMMENT ON FUNCTION snowflake_within(bigint, timestamptz, timestamptz, text) IS
 CREATE FUNCTION snowflake_instant(at timestamp) RETURNS timestamptz
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_instant_wrapper';
 COMMENT ON FUNCTION snowflake_instant(timestamp) IS
-    'not to be called: by this the planner casts timestamp to timestamptz; infinity or -infinity beyond its range';
+    'not to be called: how the planner casts timestamp to timestamptz; infinity or -infinity beyond its range';
 
 CREATE FUNCTION snowflake_midnight(at date) RETURNS timestamp
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_midnight_wrapper';
 COMMENT ON FUNCTION snowflake_midnight(date) IS
-    'not to be called: by this the planner casts date to timestamp; infinity beyond its range';
+    'not to be called: how the planner casts date to timestamp; infinity beyond its range';

@@ -8,7 +8,7 @@ COMMENT ON FUNCTION snowflake_encrypt(bigint, bytea) IS
 CREATE FUNCTION snowflake_decrypt(id bigint, key bytea) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100 AS 'MODULE_PATHNAME', 'snowflake_decrypt_wrapper';
 COMMENT ON FUNCTION snowflake_decrypt(bigint, bytea) IS
-    'the ID that snowflake_encrypt() has encrypted with this key; another ID, and no error, with another key';
+    'the ID that snowflake_encrypt() has encrypted; a different ID, and no error, if the key is wrong';
 
 -- Text and UUID: the same number, so no layout is needed ------------------------------------------------------------
 

@@ -54,17 +54,17 @@ COMMENT ON COLUMN snowflake_life.is_own IS
 COMMENT ON COLUMN snowflake_life.started_at IS 'what the clock of the server showed when the life began';
 COMMENT ON COLUMN snowflake_life.reason IS
     'why its IDs began where they did: restart, promotion or recovery, no mark, mark in WAL, lease, other worker, and others';
-COMMENT ON COLUMN snowflake_life.begins_at IS 'none of its IDs is of an earlier time';
+COMMENT ON COLUMN snowflake_life.begins_at IS 'no ID of the life has an earlier time';
 COMMENT ON COLUMN snowflake_life.reserved_until IS
-    'none of its IDs is of this time or a later one; if it runs or was stopped, the end of the last one';
+    'no ID of the life has this time or a later one; if it runs or was stopped, the end of the last ID';
 COMMENT ON COLUMN snowflake_life.state IS
-    'running, stopped, crashed; "mark lost": crashed, and its mark was not found afterwards; "given away": its server went on with another worker or lease; unknown: only its own server knows';
+    'running, stopped, crashed; "mark lost": crashed, and its mark was not found afterwards; "given away": its server continued with another worker or lease; unknown: only its own server knows';
 COMMENT ON COLUMN snowflake_life.ended_at IS 'what the clock of the server showed; NULL after a crash';
 
 CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'snowflake_lives_wrapper';
 COMMENT ON FUNCTION snowflake_lives() IS
-    'from when to when this server has issued IDs of which worker, a row for each of its lives: SELECT * FROM snowflake_lives()';
+    'when this server issued IDs, and of which worker; a row for each of its lives: SELECT * FROM snowflake_lives()';
 
 CREATE FUNCTION snowflake_lives_for_servers(known_version integer) RETURNS SETOF jsonb
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 50 AS 'MODULE_PATHNAME', 'snowflake_lives_for_servers_wrapper';
@@ -80,8 +80,8 @@ COMMENT ON COLUMN snowflake_audit_finding.result IS
 COMMENT ON COLUMN snowflake_audit_finding.worker_id IS 'NULL in the first row, which is about all workers';
 COMMENT ON COLUMN snowflake_audit_finding.lives IS 'how many lives were compared';
 COMMENT ON COLUMN snowflake_audit_finding.begins_at IS
-    'the time of their first ID, or of the first one that can be there twice';
-COMMENT ON COLUMN snowflake_audit_finding.ends_at IS 'all their IDs, or all that can be there twice, are before this time';
+    'time of their first ID, or of the first possible duplicate';
+COMMENT ON COLUMN snowflake_audit_finding.ends_at IS 'end of their IDs, or of the possible duplicates';
 COMMENT ON COLUMN snowflake_audit_finding.detail IS 'which lives overlap, and where their IDs are; or what could not be seen';
 
 -- Not for PUBLIC, as snowflake_check_fleet().

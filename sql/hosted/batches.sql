@@ -18,7 +18,7 @@ BEGIN
     RETURN CASE WHEN ids.snowflake_layout() = layout THEN id | bits ELSE ids.snowflake_nextval_tagged(tag) END;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_nextval_tagged(integer) IS 'next Snowflake ID, with a number of the application';
+COMMENT ON FUNCTION ids.snowflake_nextval_tagged(integer) IS 'next Snowflake ID with a number from the application';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_nextvals(count integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
@@ -97,7 +97,7 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'snowflake_lastval is not yet defined in this session';
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_lastval() IS 'last Snowflake ID that this session has taken; without its tag';
+COMMENT ON FUNCTION ids.snowflake_lastval() IS 'last Snowflake ID issued to this session, without its tag';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_fill() RETURNS trigger
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

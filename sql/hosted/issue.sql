@@ -200,4 +200,4 @@ COMMENT ON FUNCTION ids.snowflake_nextval() IS 'next Snowflake ID';
 CREATE OR REPLACE FUNCTION ids.snowflake_id() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN ids.snowflake_take(1::bigint);
-COMMENT ON FUNCTION ids.snowflake_id() IS 'next Snowflake ID: snowflake_nextval() by another name, for tools that take "nextval" in a default for a sequence';
+COMMENT ON FUNCTION ids.snowflake_id() IS 'next Snowflake ID: snowflake_nextval() under another name, for tools that mistake "nextval" in a default for a sequence';

@@ -16,7 +16,7 @@ COMMENT ON FUNCTION ids.snowflake_must_be_shards(integer) IS 'not to be called: 
 CREATE OR REPLACE FUNCTION ids.snowflake_shard_of(id bigint, shards integer) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ((hashint8extended(id, 8816678312871386365) + 23752253665144318179) % 18446744073709551616 % ids.snowflake_must_be_shards(shards))::integer;
-COMMENT ON FUNCTION ids.snowflake_shard_of(bigint, integer) IS 'into which of so many shards an ID falls, which count from 0: the remainder of its hash partition, or its shard of PgDog';
+COMMENT ON FUNCTION ids.snowflake_shard_of(bigint, integer) IS 'number of the shard of an ID, from 0 to shards - 1: the remainder of its hash partition, or its shard of PgDog';
 
 -- Takes as many positions at a time as make it likely that one fits, since the lock costs more than a position. With a tag, one is enough.
 -- A loop, since PostgreSQL would plan a query for each call.
@@ -76,7 +76,7 @@ BEGIN
     RETURN ids.snowflake_take_placed(shards, shard);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_nextval_for_shard(integer, integer) IS 'next ID that falls into one of so many shards, which count from 0: the hash partition with this modulus and this remainder, or the shard of PgDog';
+COMMENT ON FUNCTION ids.snowflake_nextval_for_shard(integer, integer) IS 'next ID that falls into shard number shard, from 0 to shards - 1: the hash partition with this modulus and remainder, or the shard of PgDog';
 
 -- Modulus and remainder of a hash partition. Of a table that is partitioned, the greatest modulus, of which each other one is a factor, and
 -- NULL.
@@ -123,7 +123,7 @@ DECLARE
 BEGIN
     IF place.remainder IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('%s is not a partition, so each ID falls into it', place.name),
-            HINT = 'Name a partition, or an ID beside which the row is to be.';
+            HINT = 'Name a partition, or pass the ID of a row in the same place.';
     END IF;
     RETURN ids.snowflake_take_placed(place.modulus, place.remainder);
 END
@@ -143,4 +143,4 @@ BEGIN
     RETURN ids.snowflake_take_placed(place.modulus, wanted);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_nextval_for(regclass, bigint) IS 'next ID that falls where the row with another ID of the table is, in the same hash partition';
+COMMENT ON FUNCTION ids.snowflake_nextval_for(regclass, bigint) IS 'next ID that falls into the hash partition of this table that has the row with the ID near';
