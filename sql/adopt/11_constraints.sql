@@ -16,7 +16,7 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.action("char") IS
     'not to be called: an action of a foreign key, as commands name it';
 
--- From PostgreSQL 18 on, a column can be NOT NULL but for rows of before, and a constraint need not be enforced. Older ones do not have
+-- From PostgreSQL 18 on, a column can be NOT NULL except in older rows, and a constraint need not be enforced. Older ones do not have
 -- the column.
 CREATE FUNCTION snowflake_adopt.not_null_of(relation oid, number smallint, OUT oid oid, OUT is_valid boolean, OUT suffix text)
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -64,7 +64,7 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.must_be_replaceable(regclass, name, interval) IS
     'not to be called: an error unless the time of the ID can take the place of a column';
 
--- The constraint makes sure that no value is lost which the column does not show again. It is checked without blocking others.
+-- The constraint makes sure that the new column reproduces every value. It is checked without blocking others.
 CREATE FUNCTION snowflake_adopt.replaces_created_at(relation regclass, column_name name, within interval, has_layout boolean, layout text)
     RETURNS SETOF snowflake_adopt.step
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE ROWS 4 SET search_path = pg_catalog, pg_temp

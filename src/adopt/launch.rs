@@ -6,11 +6,11 @@ use pgrx::bgworkers::BackgroundWorkerBuilder;
 use pgrx::prelude::*;
 use std::ffi::CString;
 
-/// Starts a worker for the migration of this table, in the name of whoever began it. Returns its process ID, 0 if there
+/// Starts a worker for the migration of this table, as the role that began it. Returns its process ID, 0 if there
 /// was nothing to do, or if others must end before, or NULL if `max_worker_processes` leaves room for none.
 #[pg_extern(sql = false)]
 fn snowflake_adopt_launch(relation: pg_sys::Oid) -> Option<i32> {
-    // In the name of whoever wrote what it is to do: never of whoever goes on with it, who may be a superuser.
+    // It runs as the role that started the migration, never as the one that resumes it, who may be a superuser.
     let migration = format!(
         "SELECT role::pg_catalog.oid FROM snowflake_adopt.migration \
          WHERE relation::pg_catalog.oid OPERATOR(pg_catalog.=) {}::pg_catalog.oid",

@@ -1,4 +1,4 @@
-//! Carries migrations on after the server has started, or was promoted: whoever began them need not be there.
+//! Resumes migrations after a start or a promotion, without the sessions that began them.
 
 use super::database::{in_transaction, migrations};
 use super::launch::{builder, launch, look_for_migrations_after};
@@ -85,7 +85,7 @@ fn databases() -> Vec<pg_sys::Oid> {
     found
 }
 
-/// The main function of a worker that starts workers for the migrations of a database, in the name of whoever began them,
+/// The main function of a worker that starts workers for a database's migrations, as the roles that began them, and
 /// first for those that wait longest.
 #[pg_guard]
 #[unsafe(no_mangle)]

@@ -216,7 +216,7 @@ fn warn_if_unwatched() {
     let recorded = || StateDirectory::open(&gucs::state_directory()).ok()?.read().ok()??.machine;
     // mutant: device-gone
     if machine::unwatched_boot().is_some_and(|boot| recorded().is_some_and(|machine| machine.boot == boot)) {
-        warning("it can no longer be noticed that this machine is cloned")
+        warning("clones of this machine can no longer be detected")
             .set_detail("Since it was booted, the server could read the page of vmclock, and now it cannot. It may have been cloned meanwhile.")
             .set_hint(
                 "See clones_detected_by in snowflake_status for the reason. Make the device readable, and restart the \

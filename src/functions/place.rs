@@ -36,7 +36,7 @@ fn snowflake_nextval_for(table: pg_sys::Oid) -> i64 {
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("{} is not a partition, so each ID falls into it", display_name(table)),
             )
-            .set_hint("Name a partition, or an ID beside which the row is to be."),
+            .set_hint("Name a partition, or pass the ID of a row in the same place."),
         ),
         Target::Distributed(shards) if shards.are_here() => preferably(None, |id| shards.is_here(id)),
         Target::Distributed(_) => super::nextval::next(),

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub struct PreparedBefore;
 
-/// The ID below which every transaction of this server that has drawn IDs has ended. The rows are visible to whoever
-/// takes a snapshot afterwards.
+/// The ID below which every transaction of this server that has drawn IDs has ended. A snapshot taken afterwards shows
+/// their rows.
 pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
     // A server that has just started begins above all IDs that it has issued before.
     let (layout, series) = issuer::start()?;

@@ -51,9 +51,7 @@ pub fn take() -> Result<i64, IssueError> {
     issuer.next(1).map(|span| issuer.id_at(span.first))
 }
 
-/// The first of the next IDs for which `place` has one, which is the same but for its tag.
-///
-/// `place` gives something once in a while.
+/// The next ID that `place` accepts, with the tag that it chooses. `place` must accept one now and then.
 pub fn take_placed(place: impl Fn(i64) -> Option<i64>) -> Result<i64, IssueError> {
     let issuer = issuer()?;
     // The position that is taken is the one that was looked at last.

@@ -60,7 +60,7 @@ pub fn is_watched() -> bool {
     found().is_some()
 }
 
-/// This boot of the machine, if the server would notice a clone but for a device that it cannot read.
+/// This boot of the machine, if only a device that the server cannot read keeps it from noticing a clone.
 pub fn unwatched_boot() -> Option<u64> {
     let is_unwatched = matches!(DETECTION.get(), Some(Err(_))) && gucs::detects_clones();
     boot_id().filter(|_| is_unwatched).map(|boot_id| Machine::new(boot_id, 0).boot)

@@ -55,7 +55,7 @@ pub fn start_wait_ms(layout: &Layout) -> u64 {
 /// Nobody waits for an hour because IDs may be ahead by that. Tests wait for less, or for longer.
 static MAX_FIRST_WAIT: Parameter<Number> = Parameter {
     name: c"snowflake_pg.max_first_wait",
-    short: c"Sets how long a new server waits at most until no ID is ahead of its clock.",
+    short: c"Sets the longest wait of a new server until no ID is ahead of its clock.",
     long: c"It waits at least as long as one that finds no durable mark.",
     context: PGC_POSTMASTER,
     flags: FOR_DEVELOPERS | GUC_UNIT_MS,
@@ -112,11 +112,11 @@ enum CloneDetection {
 }
 
 snowflake_core::words!(CloneDetection {
-    Auto = "auto": "where the hypervisor tells",
+    Auto = "auto": "if the hypervisor supports vmclock",
     Off = "off" | "false" | "no" | "0": "nothing notices that",
 });
 
-/// Whether the server is to notice that its machine was cloned, where the hypervisor tells.
+/// Whether the server is to notice that its machine was cloned, if the hypervisor supports vmclock.
 pub fn detects_clones() -> bool {
     match CLONE_DETECTION.get() {
         CloneDetection::Auto => true,

@@ -88,7 +88,7 @@ pub fn unset() -> Failure {
 
 static REGISTRY_LEASE: Parameter<Number> = Parameter {
     name: c"snowflake_pg.registry_lease",
-    short: c"Sets how long IDs can be issued while the registry is away.",
+    short: c"Sets how long IDs can be issued while the registry is down.",
     long: c"This is the length of a lease. The registry can allow less. The lease is renewed after a third of it. \
             After a crash, other servers can get the worker when the lease ends.",
     context: PGC_SIGHUP,

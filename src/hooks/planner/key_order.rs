@@ -27,7 +27,7 @@ pub unsafe fn has_key_order(query: *mut Query, id: *mut Var) -> bool {
     }
 }
 
-/// Whether a part of FROM keeps all rows of the table that it has the ID of, but for conditions on this table.
+/// Whether a part of FROM keeps all rows of the table whose ID it has, apart from conditions on this table.
 unsafe fn keeps(node: *mut Node, id: Id, conditions: &mut Vec<Condition>) -> Option<()> {
     // SAFETY: parts of FROM, and conditions, of this query.
     unsafe {
@@ -54,7 +54,7 @@ unsafe fn keeps(node: *mut Node, id: Id, conditions: &mut Vec<Condition>) -> Opt
     }
 }
 
-/// Whether an inner join keeps all rows of the table that it has the ID of, but for conditions on this table.
+/// Whether an inner join keeps all rows of the table whose ID it has, apart from conditions on this table.
 unsafe fn joined(parts: &[*mut Node], condition: *mut Node, id: Id, conditions: &mut Vec<Condition>) -> Option<()> {
     // SAFETY: as above.
     unsafe {

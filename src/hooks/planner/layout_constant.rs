@@ -20,7 +20,7 @@ use pgrx::pg_sys::{FuncExpr, Node, Oid, TEXTOID};
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
-/// The functions with an optional layout as their last argument, but for `snowflake_explain`: without one, it says which life
+/// The functions with an optional layout as their last argument, except `snowflake_explain`: without one, it says which life
 /// of this server issued the ID. By name, since an older script of the extension may
 /// lack some.
 const NAMES: [&CStr; 10] = [

@@ -189,7 +189,7 @@ fn has_key(table: Oid, column: i16) -> bool {
 
 /// A valid index.
 pub struct Index {
-    /// The numbers of its columns, but for those that are only included; 0 is an expression.
+    /// The numbers of its columns, except those that are only included; 0 is an expression.
     pub columns: Vec<i16>,
     /// Their operator classes.
     pub classes: Vec<Oid>,

@@ -89,7 +89,7 @@ fn a_crash_while_the_hypervisor_writes_is_no_clone() {
 
 #[test]
 fn a_server_warns_when_its_device_has_disappeared_and_notices_the_clone_when_it_is_back() {
-    const GONE: &str = "it can no longer be noticed that this machine is cloned";
+    const GONE: &str = "clones of this machine can no longer be detected";
     let (mut cluster, page) = server(worker(), 5);
     let before = ids(&cluster);
     assert!(!cluster.log().contains(GONE));
