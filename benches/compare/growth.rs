@@ -17,13 +17,13 @@ use std::fs::{self, DirEntry};
 
 pub const CPU: Question = Question {
     part: "growth",
-    case: "CPU time of one ID, by how many one statement takes",
+    case: "CPU time of one ID in one long statement",
     unit: "ns",
     better: Better::Lower,
     reference: OURS.name,
 };
-pub const MEMORY: Question = Question { case: "Anonymous memory of the backend after so many IDs", unit: "KiB", ..CPU };
-pub const FILES: Question = Question { case: "Size of the state directory after so many IDs", unit: "bytes", ..CPU };
+pub const MEMORY: Question = Question { case: "Anonymous memory of the backend", unit: "KiB", ..CPU };
+pub const FILES: Question = Question { case: "Size of the state directory", unit: "bytes", ..CPU };
 
 /// What a contender needed for so many IDs, a value a round.
 struct Need {

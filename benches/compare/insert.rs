@@ -30,7 +30,7 @@ pub const WAL: Question = Question { case: "WAL of one row, INSERT ... SELECT", 
 pub const COPY_WAL: Question = Question { case: "WAL of one row, COPY", ..WAL };
 pub const INDEX: Question =
     Question { case: "Size of the key's index after one long INSERT ... SELECT", unit: "MiB", ..SELECT_CPU };
-pub const DENSITY: Question = Question { case: "Leaf density of that index", unit: "%", ..ROW };
+pub const DENSITY: Question = Question { case: "Leaf density of the key's index", unit: "%", ..ROW };
 
 /// What PostgreSQL gives keys by itself, the same with some values a session at once, and the older form of it.
 pub const IDENTITY: &str = "identity";

@@ -24,16 +24,16 @@ pub const COMMITTED: &str = "nextval() that commits";
 
 pub const MEDIAN: Question = Question {
     part: "low_load",
-    case: "A call after a pause, by the pause in ms",
+    case: "A call after a pause",
     unit: "us",
     better: Better::Lower,
     reference: COMMITTED,
 };
-const P99: Question = Question { case: "The same, p99", ..MEDIAN };
+const P99: Question = Question { case: "A call after a pause, p99", ..MEDIAN };
 const FLUSHES: Question =
-    Question { case: "Flushes of the mark in an hour, by the pause in ms", unit: "flushes", reference: OURS, ..MEDIAN };
+    Question { case: "Flushes of the mark in an hour", unit: "flushes", reference: OURS, ..MEDIAN };
 const IDLE: Question =
-    Question { case: "Flushes of the mark in an hour of an idle server", unit: "flushes", reference: OURS, ..MEDIAN };
+    Question { case: "Flushes of the mark in an hour, idle server", unit: "flushes", reference: OURS, ..MEDIAN };
 
 const WAL: Question =
     Question { case: "WAL in a second, a call every 0.1 s, by wal_mark", unit: "bytes", reference: WAL_OFF, ..MEDIAN };

@@ -25,11 +25,10 @@ pub const SHARE: Question = Question {
     reference: OURS.name,
 };
 pub const FULLEST: Question = Question { case: "Most IDs in one tick", unit: "IDs", ..SHARE };
-pub const QUEUE: Question = Question { case: "Share of that rate, 64 backends that wait for one tick", ..SHARE };
-pub const FAIRNESS: Question =
-    Question { case: "IDs of the last of these 64, as a share of those of the first", ..SHARE };
+pub const QUEUE: Question = Question { case: "Share of the layout's rate, 64 backends", ..SHARE };
+pub const FAIRNESS: Question = Question { case: "Fewest IDs of one of 64 backends, as a share of the most", ..SHARE };
 pub const CPU: Question =
-    Question { case: "CPU time of these 64 in a second", unit: "ms", better: Better::Lower, ..SHARE };
+    Question { case: "CPU time of 64 backends in a second", unit: "ms", better: Better::Lower, ..SHARE };
 
 /// How many IDs a second the default layout has.
 pub const RATE: f64 = 4_096_000.0;

@@ -10,8 +10,7 @@ pub fn of(answer: &Answer) -> String {
         return unvaried(answer);
     }
     let reference = answer.question.reference;
-    let parts = format!("Median, ± half of what lies between the least and the most, and how many times {reference}");
-    format!("{parts} that is.\n\n{}", varied(answer))
+    format!("Median, ± half of the range, and its ratio to {reference}.\n\n{}", varied(answer))
 }
 
 fn times(answer: &Answer, figure: &Figure) -> String {
