@@ -16,6 +16,8 @@ const PROCESS: &str = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'sn
 impl Cluster {
     /// Waits until the keeper sleeps until a backend wakes it.
     pub fn wait_until_keeper_rests(&self) {
+        // A server answers before it has a keeper.
+        self.wait_until(&format!("SELECT EXISTS ({PROCESS})"));
         let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);
         let process = value(&mut client, PROCESS);
         while !sleeps_without_end(&process) {

@@ -114,7 +114,9 @@ fn a_migration_survives_an_update_and_its_worker_goes_on_with_the_new_functions(
     let is_left = "SELECT EXISTS (SELECT FROM snowflake_adopt.copying WHERE NOT isempty(todo))";
     assert_eq!(value(&mut client, is_left), "t");
     cluster.wait_until("SELECT batches > 0 FROM snowflake_adopt.migration");
-    assert_eq!(value(&mut client, carrier), worker);
+    // On a busy machine it may have reached its aim by now. Nobody else has carried the migration on.
+    let others = format!("SELECT coalesce(({carrier}) <> {worker}, false)");
+    assert_eq!(value(&mut client, &others), "f");
     call(&mut client, "run('orders', share => 100)");
     call(&mut client, "finish('orders')");
     let rows = "SELECT count(*) = count(o.id) AND pg_typeof(max(order_id)) = 'bigint'::regtype FROM items LEFT JOIN orders o ON o.id = order_id";
