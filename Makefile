@@ -36,9 +36,10 @@ ignoring = $(if $(filter 1.95.%,$(rust)),--ignore-rust-version)
 features = --locked --release $(ignoring) --features pg$(pg_major)
 # What compiles without PostgreSQL's headers.
 headerless = --workspace --exclude snowflake_pg --exclude naive_generator
-# The tests on servers, and an example; arguments follow.
+# The tests on servers; arguments follow.
 servers = cargo test --locked --package promises --test servers --
-example = cargo run --locked --package testbed --example
+# The program of this name; arguments follow.
+demo = cargo run --locked --package demos --bin
 
 .PHONY: all help setup build check layers test test-all test-versions lint bench fuzz run site clean
 .PHONY: by-date compiled tests-compiled loom-compiled programs-fetched
@@ -58,7 +59,7 @@ build: setup
 
 run: build
 	@tools/setup servers
-	@cargo run --locked --package testbed --bin demo
+	@$(demo) run
 
 site:
 	@tools/setup site
@@ -142,7 +143,7 @@ bench: build
 
 fuzz: build
 	@tools/setup servers
-	@$(example) fuzz "$(SECONDS)" "$(SEED)"
+	@$(demo) fuzz "$(SECONDS)" "$(SEED)"
 
 clean:
 	cargo clean

@@ -29,28 +29,12 @@ ready: build
 	@tools/setup servers tests $(needs)
 	cargo build --locked --package disk_faults
 
-# The example of this name.
 demo/%: build
 	@tools/setup servers $(needs)
-	@$(example) $(subst -,_,$*) $(arguments)
+	@$(demo) $(subst -,_,$*) $(arguments)
 
 ## Snowflake IDs for four tables that 16 clients use (four minutes; ROWS=5000000 CLIENTS=4)
 demo/adopt: arguments = "$(ROWS)" "$(CLIENTS)"
-
-## values that come twice after a crash, from a sequence and from here (a minute; ROUNDS=4)
-demo/compare-crash: arguments = $(ROUNDS)
-
-## ten million IDs encrypted: distinct, spread evenly, at which cost (five minutes; IDS=100000)
-demo/encrypt: arguments = --release $(IDS)
-
-## five servers with one configuration, each with its own worker ID (two minutes; root for host names)
-demo/fleet: build
-
-## IDs that come one by one, modulo n, for each sequence_start (five minutes; IDS=10000)
-demo/modulo: arguments = $(IDS)
-
-## readers by ID beside 64 writers and crashes, with and without horizon (two minutes; SECONDS=10)
-demo/poll: arguments = $(SECONDS)
 
 ## the functions in which a backend spends its time (half a minute; installs perf)
 demo/profile: needs = profile
@@ -62,9 +46,8 @@ demo/registry-load: build
 demo/steps: setup
 	cargo bench --locked --package snowflake_core --bench core
 
-# The example that draws it.
 picture/%: setup
-	@$(example) $*_picture
+	@$(demo) $*_picture
 
 ## docs/clock.svg: what each policy does when the clock goes back (two minutes)
 picture/clock: ready
@@ -199,7 +182,7 @@ suite/mark: setup
 suite/mutants: setup
 	@tools/setup servers tests
 	@echo "==> Removing one check after the other, and looking which test notices"
-	@$(example) mutants $(MUTANTS)
+	@cargo run --locked --package testbed --example mutants -- $(MUTANTS)
 
 # The development builds: they are ready sooner. Both take the same dependencies from one directory.
 # Both libraries have one name, by which cargo would take the other one for this one.

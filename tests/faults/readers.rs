@@ -13,7 +13,6 @@ pub const FAULTS: &[Fault] = &[Fault {
     run: killed_between_readers,
 }];
 
-/// `make demo NAME=poll` shows the same with more writers.
 fn killed_between_readers(rounds: usize) -> Evidence {
     let mut cluster =
         Cluster::builder().worker(7).set("max_prepared_transactions", 100).set("max_connections", 100).start();
