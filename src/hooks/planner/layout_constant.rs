@@ -21,8 +21,7 @@ use pgrx::prelude::*;
 use std::ffi::CStr;
 
 /// The functions with an optional layout as their last argument, except `snowflake_explain`: without one, it says which life
-/// of this server issued the ID. By name, since an older script of the extension may
-/// lack some.
+/// of this server issued the ID. By name, since an older script of the extension may lack some.
 const NAMES: [&CStr; 10] = [
     c"snowflake_add_created_at",
     c"snowflake_bound",
