@@ -107,7 +107,7 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
     rule text NOT NULL DEFAULT 'free' CHECK (rule IN ('free', 'reserved', 'forbidden')),
     comment text,
     server text,
-    system_identifier text,
+    system_identifier bigint,
     host text,
     port integer,
     address inet,

@@ -21,14 +21,14 @@ COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, 
 
 CREATE OR REPLACE FUNCTION snowflake_registry.read_about(
     about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset_ms bigint, OUT issued_until bigint, OUT begins_at bigint,
-    OUT layout text, OUT server text, OUT system_identifier text, OUT host text, OUT port integer)
+    OUT layout text, OUT server text, OUT system_identifier bigint, OUT host text, OUT port integer)
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     SELECT a.lease_ms, a.clock, a.clock_offset_ms, a.issued_until, a.begins_at, left(a.layout, 200), left(a.server, 100),
-            left(a.system_identifier, 20), left(a.host, 255), a.port
+            a.system_identifier, left(a.host, 255), a.port
         INTO lease_ms, clock, clock_offset_ms, issued_until, begins_at, layout, server, system_identifier, host, port
         FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset_ms bigint, issued_until bigint, begins_at bigint,
-            layout text, server text, system_identifier text, host text, port integer);
+            layout text, server text, system_identifier bigint, host text, port integer);
     issued_until := coalesce(issued_until, 0);
     clock_offset_ms := coalesce(clock_offset_ms, 0);
     IF clock IS NULL OR lease_ms IS NULL OR lease_ms NOT BETWEEN 1000 AND 86400000
@@ -129,7 +129,7 @@ COMMENT ON FUNCTION snowflake_registry.insert_worker(bigint) IS
     'insert the row of a worker that has none yet; false if it has one, or another transaction is inserting it: nobody waits for that';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
-    configured bigint, not_before bigint, now_ms bigint, of_system text, of_host text, of_port integer)
+    configured bigint, not_before bigint, now_ms bigint, of_system bigint, of_host text, of_port integer)
     RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -173,7 +173,7 @@ BEGIN
             HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never issue '
                 'IDs again, call snowflake_registry.release_worker(%s) in the registry.', configured);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.claim_configured(bigint, bigint, bigint, text, text, integer) IS
+COMMENT ON FUNCTION snowflake_registry.claim_configured(bigint, bigint, bigint, bigint, text, integer) IS
     'the worker that a server is configured with, locked, if it is free';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_any(

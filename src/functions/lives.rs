@@ -175,7 +175,7 @@ fn told(known: &Known) -> Value {
         "server": hex(server),
         "is_own": known.is_own,
         "number": nth,
-        "system_identifier": system_identifier,
+        "system_identifier": system_identifier.cast_signed(),
         "timeline": timeline,
         "worker_id": worker,
         "layout": layout.to_string(),

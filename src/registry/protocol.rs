@@ -177,7 +177,7 @@ impl About {
             ("begins_at", "bigint", self.begins.map(|begins| begins.to_string())),
             ("layout", "text", Some(self.layout.clone())),
             ("server", "text", self.server.clone()),
-            ("system_identifier", "text", Some(self.system.to_string())),
+            ("system_identifier", "bigint", Some(self.system.cast_signed().to_string())),
             ("host", "text", Some(self.host.clone())),
             ("port", "integer", Some(self.port.to_string())),
         ]

@@ -69,7 +69,7 @@ fn a_server_refuses_a_registry_of_an_earlier_version_than_it_knows_and_says_what
 /// What a server of version 1 says of itself, and a field that only a later one has.
 const ABOUT: [&str; 2] = [
     "jsonb_build_object('lease_ms', 60000, 'clock', 1, 'clock_offset_ms', 0, 'issued_until', 0, 'begins_at', NULL,
-        'layout', 't41 w10 s12', 'server', 'pg-2', 'system_identifier', '1', 'host', 'db2', 'port', 5432)",
+        'layout', 't41 w10 s12', 'server', 'pg-2', 'system_identifier', 1, 'host', 'db2', 'port', 5432)",
     "jsonb_build_object('lease_ms', 60000, 'clock', 1, 'later', 'unknown')",
 ];
 

@@ -185,9 +185,9 @@ pub fn ask_lives(remote: &mut Remote) -> Result<Known, Failure> {
     Ok(Known { lives, grants, clone_of: None })
 }
 
-/// PostgreSQL's system identifier, as a signed or an unsigned number.
+/// PostgreSQL's system identifier, which is negative in SQL from 2038 on.
 fn identifier(text: &str) -> Option<u64> {
-    text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()?.cast_unsigned()))
+    text.parse().ok().map(i64::cast_unsigned)
 }
 
 fn lives_of(remote: &mut Remote) -> Result<Vec<Life>, Failure> {
@@ -215,7 +215,7 @@ fn read_life(answer: &Answer, row: usize) -> Option<Life> {
     let life = Life {
         number: random(c"life")?,
         server: random(c"server")?,
-        system_identifier: number(c"system_identifier")?,
+        system_identifier: identifier(&text(c"system_identifier")?)?,
         is_own: text(c"is_own")?.parse().ok()?,
         nth: number(c"number")?,
         timeline: number(c"timeline")?,

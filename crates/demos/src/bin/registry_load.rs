@@ -123,7 +123,7 @@ fn about(lease_ms: i64, clock_offset_ms: i64) -> String {
     let clock = i64::try_from(real_time()).expect("this age") + clock_offset_ms;
     format!(
         "'{{\"lease_ms\": {lease_ms}, \"clock\": {clock}, \"clock_offset_ms\": {clock_offset_ms}, \"issued_until\": 0,
-            \"layout\": \"t41 w15 s7\", \"system_identifier\": \"1\", \"host\": \"simulated\", \"port\": 5432}}'"
+            \"layout\": \"t41 w15 s7\", \"system_identifier\": 1, \"host\": \"simulated\", \"port\": 5432}}'"
     )
 }
 
