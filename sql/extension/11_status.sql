@@ -27,7 +27,8 @@ COMMENT ON COLUMN snowflake_status.problem IS
     'why no ID is issued, or what the background worker fails to do, and what to do; NULL if nothing is wrong, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.problem_sqlstate IS 'its SQLSTATE; NULL if nothing is wrong';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
-COMMENT ON COLUMN snowflake_status.worker_id_source IS 'where it comes from: configuration, registry, or as in: hostname pg-3';
+COMMENT ON COLUMN snowflake_status.worker_id_source IS 
+    'configuration; registry; hostname (and its name: hostname pg-3); env (and the variable); file (and its path); ipv4 (and the address); citus (and the database): where it comes from';
 COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server; NULL if there is none';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
@@ -43,7 +44,7 @@ COMMENT ON COLUMN snowflake_status.mark_left IS
 COMMENT ON COLUMN snowflake_status.keeper_pid IS
     'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
 COMMENT ON COLUMN snowflake_status.clones_detected_by IS
-    'how this server notices that its machine was cloned: vmclock; or none, and why if the user may read all settings';
+    'vmclock; none (and why, if the user may read all settings): how this server notices that its machine was cloned';
 COMMENT ON COLUMN snowflake_status.lease_until IS
     'when IDs end unless the registry renews the lease; NULL without a registry';
 COMMENT ON COLUMN snowflake_status.clock_offset IS

@@ -58,7 +58,7 @@ COMMENT ON COLUMN snowflake_life.begins_at IS 'no ID of the life has an earlier 
 COMMENT ON COLUMN snowflake_life.reserved_until IS
     'no ID of the life has this time or a later one; if it runs or was stopped, the end of the last ID';
 COMMENT ON COLUMN snowflake_life.state IS
-    'running, stopped, crashed; "mark lost": crashed, and its mark was not found afterwards; "given away": its server continued with another worker or lease; unknown: only its own server knows';
+    'running; stopped; crashed; mark lost (crashed, and its mark was not found afterwards); given away (its server continued with another worker or lease); unknown (only its own server knows)';
 COMMENT ON COLUMN snowflake_life.ended_at IS 'what the clock of the server showed; NULL after a crash';
 
 CREATE FUNCTION snowflake_lives() RETURNS SETOF snowflake_life

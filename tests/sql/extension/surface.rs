@@ -100,15 +100,26 @@ fn words(client: &mut Client) -> Vec<String> {
         comment.split(';').map(|part| format!("{what} {}", word(part))).collect()
     };
     let results = described("result of an audit", "snowflake_audit_finding", "result");
-    let of_workers = described("state of a worker", "snowflake_registry.workers", "state");
-    states.chain(results).chain(of_workers).collect()
+    let others = [
+        ("state of a worker", "snowflake_registry.workers", "state"),
+        ("rule of a worker", "snowflake_registry.lease", "rule"),
+        ("state of a life", "snowflake_life", "state"),
+        ("value of worker_id_source", "snowflake_status", "worker_id_source"),
+        ("value of clones_detected_by", "snowflake_status", "clones_detected_by"),
+    ];
+    let others = others.into_iter().flat_map(|(what, relation, column)| described(what, relation, column));
+    let wait_events = first_cells(&document("docs/monitoring.md"), "Wait events").into_iter();
+    let wait_events = wait_events.filter(|cell| cell.starts_with("Snowflake")).map(|cell| format!("wait event {cell}"));
+    states.chain(results).chain(others).chain(wait_events).collect()
 }
 
-/// What servers tell each other and the registry, by name.
+/// What servers tell each other and the registry, by name and type.
 const TOLD: &str = "
-    SELECT DISTINCT 'field of a life ' || jsonb_object_keys(told) FROM snowflake_lives_for_servers(1) told
-    UNION ALL SELECT 'field of about ' || name FROM unnest((SELECT proargnames[2:] FROM pg_proc
-        WHERE oid = 'snowflake_registry.read_about(jsonb)'::regprocedure)) name";
+    SELECT DISTINCT format('field of a life %s %s', key, jsonb_typeof(value))
+        FROM snowflake_lives_for_servers(1) told, jsonb_each(told)
+    UNION ALL SELECT format('field of about %s %s', name, type::regtype)
+        FROM pg_proc, unnest(proargnames[2:], proallargtypes[2:]) AS field(name, type)
+        WHERE pg_proc.oid = 'snowflake_registry.read_about(jsonb)'::regprocedure";
 
 fn sqlstates() -> Vec<String> {
     let errors = document("docs/errors.md");
@@ -162,7 +173,27 @@ fn files(data: &Path) -> Vec<String> {
                 .push(format!("field of {format}, {}: {meaning}", place.replace(" | ", ", ").trim_start_matches("| ")));
         }
     }
+    lines.extend(numbers_in_traces());
     lines
+}
+
+/// What the numbers in a trace mean: kinds of events with their fields, decisions of a start, and ends of lives.
+fn numbers_in_traces() -> Vec<String> {
+    let mark = "crates/snowflake_core/src/mark";
+    let code = document(&format!("{mark}/trace.rs")) + &document(&format!("{mark}/lives.rs"));
+    let number = |text: &str| text.parse::<u8>().is_ok();
+    let line = |line: &str| {
+        let line = line.trim().trim_end_matches(',');
+        let event = line.split_once(' ').filter(|(kind, fields)| number(kind) && fields.ends_with('}'));
+        let value = |between| line.split_once(between).filter(|(_, value)| number(value));
+        event
+            .map(|(kind, fields)| format!("number in SNOWTRAC, event {kind}: {fields}"))
+            .or_else(|| {
+                value(" => ").map(|(decision, value)| format!("number in SNOWTRAC, decision {value}: {decision}"))
+            })
+            .or_else(|| value(" = ").map(|(end, value)| format!("number in SNOWTRAC, end {value}: {end}")))
+    };
+    code.lines().filter_map(line).collect()
 }
 
 /// A change of this list is a change of the public surface.
