@@ -2,7 +2,7 @@
 //! says that this version can read it, unless the server's environment has its letters: see `tools/next_version`.
 
 use super::{library, next};
-use snowflake_core::mark::state_file;
+use snowflake_core::mark::{lives, state_file};
 use std::fs;
 use testbed::{Builder, Cluster, Registry, Signal, Witness, error, project, record_in, test, value};
 
@@ -118,16 +118,28 @@ fn an_older_library_refuses_in_words_each_format_that_only_a_newer_one_can_read(
 }
 
 #[test(By("make suite NAME=next"))]
-fn an_older_library_issues_ids_beside_a_trace_that_only_a_newer_one_can_read() {
-    let mut witness = Witness::default();
-    let mut cluster = stopped(node("prefer", "SNOWTRAC"), &mut witness);
-    // The file is made where there is none.
-    fs::remove_file(cluster.data().join("snowflake_pg.trace")).expect("a trace");
-    for which in [Next, This, Next] {
-        go_on(&mut cluster, which, &mut witness);
+fn an_older_library_goes_on_with_the_trace_of_a_newer_one_or_issues_ids_beside_it() {
+    for only_next in ["", "SNOWTRAC"] {
+        let mut witness = Witness::default();
+        let mut cluster = stopped(node("prefer", only_next), &mut witness);
+        let trace = cluster.data().join("snowflake_pg.trace");
+        // The file is made where there is none.
+        fs::remove_file(&trace).expect("a trace");
+        go_on(&mut cluster, Next, &mut witness);
+        let by_next = fs::read(&trace).expect("a trace");
+        go_on(&mut cluster, This, &mut witness);
+        let by_this = fs::read(&trace).expect("a trace");
+        assert_eq!((by_next[8], &by_this[..512]), (2, &by_next[..512]));
+        let lives = |trace: &[u8]| lives::read(&trace[lives::BEGIN..]).len();
+        let recorded = usize::from(only_next.is_empty());
+        assert_eq!(lives(&by_this), lives(&by_next) + recorded);
+        assert_eq!(by_this == by_next, recorded == 0);
+        let refused = cluster.log().contains(&refusal_of("snowflake_pg.trace"));
+        assert_eq!(refused, recorded == 0, "{}", cluster.log());
+        go_on(&mut cluster, Next, &mut witness);
+        assert_eq!(lives(&fs::read(&trace).expect("a trace")), lives(&by_this) + 1);
+        assert_unique(witness);
     }
-    assert!(cluster.log().contains(&refusal_of("snowflake_pg.trace")), "{}", cluster.log());
-    assert_unique(witness);
 }
 
 #[test(By("make suite NAME=next"))]
@@ -155,10 +167,20 @@ fn an_older_library_goes_on_with_the_lease_of_a_newer_one_or_refuses_it_in_words
 /// The primary is ahead of its clock when it is lost, as after a step of its clock.
 #[test(By("make suite NAME=next"))]
 fn a_standby_of_another_version_goes_on_above_its_primary_or_refuses_in_words() {
-    for (primary_is, only_next) in [(This, ""), (Next, ""), (Next, "SNOWMARK")] {
+    for (primary_is, only_next, refused) in [
+        (This, "", None),
+        (Next, "", None),
+        (Next, "SNOWMARK", Some("global/16111")),
+        (Next, "SNOWFLAK", Some("snowflake_pg/mark")),
+        (Next, "SNOWLIFE", Some("snowflake_pg.life")),
+        (Next, "SNOWTRAC", None),
+    ] {
         let mut witness = Witness::default();
         let node = || node("prefer", only_next).set("snowflake_pg.max_borrow", "1min");
         let mut primary = stopped(node(), &mut witness);
+        if only_next == "SNOWTRAC" {
+            fs::remove_file(primary.data().join("snowflake_pg.trace")).expect("a trace");
+        }
         install(&primary, primary_is);
         primary.start();
         issue(&primary, &mut witness);
@@ -171,9 +193,9 @@ fn a_standby_of_another_version_goes_on_above_its_primary_or_refuses_in_words() 
         standby.wait_for_commits_of(&primary);
         primary.stop(Signal::QUIT);
         standby.promote();
-        if !only_next.is_empty() {
+        if let Some(file) = refused {
             let refused = error(&mut standby.connect(), "SELECT snowflake_nextval()");
-            assert!(refused.message().ends_with(&refusal_of("global/16111")), "{refused:?}");
+            assert!(refused.message().ends_with(&refusal_of(file)), "{refused:?}");
             install(&standby, Next);
             standby.restart(Signal::INT);
         }
