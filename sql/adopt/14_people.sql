@@ -3,6 +3,7 @@
 CREATE FUNCTION snowflake_adopt.begin_migration_for_caller(relation regclass, column_name name, published boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
+    narrow text := snowflake_adopt.narrow_list(ARRAY[relation], ARRAY[column_name]);
     obstacles text[];
     remark text;
 BEGIN
@@ -21,6 +22,10 @@ BEGIN
         -- mutant: start-again
         UPDATE snowflake_adopt.migration m SET done = '{}' WHERE m.relation = begin_migration_for_caller.relation AND snowflake_adopt.may_become(m.role);
         RETURN;
+    ELSIF snowflake_adopt.issues_ids(relation, column_name) AND narrow IS NOT NULL THEN
+        -- Rows with new IDs fail already, so nobody gains from taking time.
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('columns are too narrow for the IDs of %s', relation),
+            DETAIL = format('They are %s.', narrow), HINT = format('snowflake_adopt.plan(%L, %L) makes them bigint.', relation, column_name);
     ELSIF snowflake_adopt.issues_ids(relation, column_name) THEN
         RAISE NOTICE 'there is nothing to do: new rows of % have Snowflake IDs', relation;
         RETURN;
@@ -40,7 +45,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM snowflake_adopt.beside b WHERE b.migration = begin_migration_for_caller.relation) THEN
         RAISE NOTICE 'no column is narrower than bigint: snowflake_adopt.finish() changes only the default';
     ELSE
-        RAISE NOTICE 'these columns become bigint, and the last ones of their tables: %', snowflake_adopt.narrow_list(ARRAY[relation], ARRAY[column_name]);
+        RAISE NOTICE 'these columns become bigint, and the last ones of their tables: %', narrow;
     END IF;
     FOR remark IN SELECT * FROM snowflake_adopt.remarks(ARRAY[relation], ARRAY[column_name]) LOOP
         RAISE NOTICE '%', remark;

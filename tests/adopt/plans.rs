@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 use testbed::postgres::Client;
 use testbed::postgres::error::SqlState;
-use testbed::{Cluster, test, value};
+use testbed::{Cluster, error, test, value};
 
 #[test]
 fn every_kind_of_default_is_adopted_and_comes_back_where_it_was_left() {
@@ -209,7 +209,7 @@ fn ids_from_elsewhere_that_are_greater_are_skipped() {
     run(&mut client, "plan", "'orders'");
     // So far ahead of the clock, this server waits.
     client.batch_execute("SET statement_timeout = '1s'").expect("a setting");
-    let refused = testbed::error(&mut client, "INSERT INTO orders DEFAULT VALUES");
+    let refused = error(&mut client, "INSERT INTO orders DEFAULT VALUES");
     assert_eq!(refused.message(), "the server's clock is too far behind the last ID issued");
 }
 
@@ -245,6 +245,41 @@ fn a_default_that_issues_ids_of_a_place_is_neither_replaced_nor_taken_for_that_o
     run(&mut client, "plan", "'orders'");
     let now = value(&mut client, "SELECT snowflake_adopt.default_of('orders', 'id')");
     assert_eq!(now, "ids.snowflake_nextval()");
+}
+
+/// As after ALTER COLUMN SET DEFAULT by hand, which PostgreSQL does not refuse.
+#[test]
+fn columns_that_are_too_narrow_for_their_default_become_bigint_and_keep_it() {
+    let (_database, mut client) = database();
+    client
+        .batch_execute(
+            "CREATE TABLE orders (id integer PRIMARY KEY DEFAULT ids.snowflake_id());
+             CREATE TABLE items (order_id integer REFERENCES orders);
+             CREATE TABLE wide (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval_for_shard(2, 0));
+             CREATE TABLE uses (of smallint REFERENCES wide)",
+        )
+        .expect("tables");
+    for (table, child, key, default) in [
+        ("orders", "items", "order_id", "ids.snowflake_id()"),
+        ("wide", "uses", "of", "ids.snowflake_nextval_for_shard(2, 0)"),
+    ] {
+        let refused = error(&mut client, &format!("CALL snowflake_adopt.start('{table}')"));
+        assert_eq!(refused.code().code(), "55000", "{refused:?}");
+        assert!(
+            refused.detail().is_some_and(|detail| detail.contains(&format!("{key} of public.{child}"))),
+            "{refused:?}"
+        );
+        assert!(refused.hint().is_some_and(|hint| hint.contains("snowflake_adopt.plan('public.")), "{refused:?}");
+        run(&mut client, "plan", &format!("'{table}'"));
+        let insert = format!("WITH t AS (INSERT INTO {table} DEFAULT VALUES RETURNING id) SELECT id FROM t");
+        let id = value(&mut client, &insert);
+        client.batch_execute(&format!("INSERT INTO {child} VALUES ({id})")).expect("a row");
+        let now = value(&mut client, &format!("SELECT snowflake_adopt.default_of('{table}', 'id')"));
+        assert_eq!(now, default);
+        let again = plan(&mut client, "plan", &format!("'{table}'"));
+        assert_eq!(again.notes, [format!("There is nothing to do: the default is {default}.")]);
+        client.batch_execute(&format!("CALL snowflake_adopt.start('{table}')")).expect("nothing to do");
+    }
 }
 
 #[test]
