@@ -99,9 +99,14 @@ fn an_older_library_refuses_in_words_each_format_that_only_a_newer_one_can_read(
         ("SNOWLIFE", "snowflake_pg.life", "prefer"),
         ("SNOWMARK", "global/16111", "prefer"),
         ("SNOWMARK", "global/16111", "require"),
+        ("SNOWMARK", "global/16111", "off"),
     ] {
         let mut witness = Witness::default();
         let mut cluster = stopped(node(wal_mark, format), &mut witness);
+        if (format, wal_mark) == ("SNOWMARK", "off") {
+            // It is written where there is none that says that marks are not there.
+            fs::remove_file(cluster.wal_page_file()).expect("a page");
+        }
         go_on(&mut cluster, Next, &mut witness);
         install(&cluster, This);
         cluster.start();
