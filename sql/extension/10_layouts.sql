@@ -13,7 +13,7 @@ COMMENT ON FUNCTION snowflake_get_layouts() IS
 CREATE VIEW snowflake_layouts AS
     SELECT * FROM snowflake_get_layouts() AS layouts(
         name text, fields text, unit interval, epoch timestamptz, usable_until timestamptz, years double precision,
-        workers bigint, max_ids_per_second bigint, can_generate boolean, source text);
+        workers bigint, max_ids_per_second bigint, can_issue boolean, source text);
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 COMMENT ON VIEW snowflake_layouts IS
     'named layouts, for snowflake_pg.layout and for functions that take a layout';
@@ -24,6 +24,6 @@ COMMENT ON COLUMN snowflake_layouts.epoch IS 'first timestamp';
 COMMENT ON COLUMN snowflake_layouts.years IS 'how long the timestamps last, from the epoch';
 COMMENT ON COLUMN snowflake_layouts.workers IS 'number of servers in all data centers together';
 COMMENT ON COLUMN snowflake_layouts.max_ids_per_second IS 'most IDs that one server can issue in a second';
-COMMENT ON COLUMN snowflake_layouts.can_generate IS
+COMMENT ON COLUMN snowflake_layouts.can_issue IS
     'whether a server can issue IDs now: at most 63 bits, timestamp highest, last timestamp not past; if it is, add a later epoch=';
 COMMENT ON COLUMN snowflake_layouts.source IS 'where the layout is published';

@@ -268,7 +268,7 @@ CREATE OR REPLACE VIEW ids.snowflake_layouts AS
         round(ids.snowflake_years((f).timestamp_bits, (f).tick_ms), 1)::float8 AS years,
         1::bigint << ((f).datacenter_bits + (f).worker_bits) AS workers,
         (1000::bigint << (f).sequence_bits) / (f).tick_ms AS max_ids_per_second,
-        (f).sorts_by_time AND (f).least_id = 0 AND clock_timestamp() BETWEEN ids.snowflake_at((f).epoch) AND ids.snowflake_at(last) AS can_generate,
+        (f).sorts_by_time AND (f).least_id = 0 AND clock_timestamp() BETWEEN ids.snowflake_at((f).epoch) AND ids.snowflake_at(last) AS can_issue,
         preset ->> 'source' AS source
     FROM jsonb_each(ids.snowflake_presets()) presets(name, preset)
     CROSS JOIN LATERAL (SELECT ids.snowflake_fields(name) AS f) of_preset

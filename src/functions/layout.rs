@@ -93,7 +93,7 @@ fn snowflake_get_layouts() -> SetOfIterator<'static, Row> {
             ("years", column((layout.years() * 10.0).round() / 10.0)),
             ("workers", column(numbers(layout.datacenters()) * numbers(layout.workers()))),
             ("max_ids_per_second", column((1000 << layout.sequence_bits()) / layout.tick_ms().cast_signed())),
-            ("can_generate", column(layout.check_issuing().is_ok() && layout.tick_at(now).is_ok())),
+            ("can_issue", column(layout.check_issuing().is_ok() && layout.tick_at(now).is_ok())),
             ("source", column(preset.source)),
         ])
     }))

@@ -13,7 +13,7 @@ fn server(layout: &str) -> (Cluster, Client) {
 }
 
 #[test]
-fn every_layout_that_can_generate_issues_its_ids_also_after_a_crash() {
+fn every_layout_that_can_issue_does_so_also_after_a_crash() {
     let layouts = [
         "uid epoch=2024-01-01T00:00:00Z",
         "k8s",

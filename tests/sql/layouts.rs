@@ -73,7 +73,7 @@ fn the_view_of_layouts_shows_what_each_can_do() {
         ),
     ] {
         let query = format!(
-            "SELECT (name, fields, unit, epoch, usable_until, years, workers, max_ids_per_second, can_generate)
+            "SELECT (name, fields, unit, epoch, usable_until, years, workers, max_ids_per_second, can_issue)
              FROM snowflake_layouts WHERE name = '{name}'"
         );
         assert_eq!(value(&mut client, &query), expected);

@@ -121,7 +121,7 @@ fn columns_that_the_library_does_not_know_are_null() {
     let decoded = "(,\"2022-06-28 16:07:40.105+00\",,,378,0,)";
     assert_eq!(value(&mut client, "SELECT other(1541815603606036480)"), decoded);
     let layouts = "(OUT name text, OUT fields text, OUT unit interval, OUT epoch timestamptz, OUT usable_until timestamptz,
-        OUT years double precision, OUT workers bigint, OUT max_ids_per_second bigint, OUT can_generate boolean, OUT source text,
+        OUT years double precision, OUT workers bigint, OUT max_ids_per_second bigint, OUT can_issue boolean, OUT source text,
         OUT more text, OUT yet_more integer) RETURNS SETOF record";
     declare(&mut client, LAYOUTS, layouts);
     let null = "SELECT count(*) FILTER (WHERE source <> '' AND more IS NULL AND yet_more IS NULL) FROM other()";
