@@ -3,7 +3,7 @@
 -- Plans are commands for \gexec. Making one changes nothing. search_path is always the same one, so that names in commands show their
 -- schemas.
 --
--- Only the functions that users need may be called by everybody: 16_rights.sql has them. The others run with the rights of their owner, a
+-- Only the functions that users need may be called by everybody: 17_rights.sql has them. The others run with the rights of their owner, a
 -- superuser. What concerns a table, or can run code of somebody else, they do by do_as(), as the owner of the table.
 
 -- This file has what an update keeps: an older version has it already, so a change of it is also one of from-VERSION.psql. All else is
@@ -12,7 +12,7 @@
 -- The schema goes with the extension. This fails if there is such a schema, since its owner could create functions in it.
 CREATE SCHEMA snowflake_adopt;
 COMMENT ON SCHEMA snowflake_adopt IS 'plans that give existing tables Snowflake IDs, or take them back';
--- For 16_rights.sql.
+-- For 17_rights.sql.
 SELECT pg_catalog.set_config('snowflake_adopt.had'::text, '{}'::text, true);
 
 CREATE TYPE snowflake_adopt.step AS (step integer, command text, note text);

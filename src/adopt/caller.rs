@@ -1,7 +1,7 @@
 //! The functions of `sql/adopt` have the rights of their owner. What concerns a table they do as its owner, and only if their
 //! caller can become that role.
 //!
-//! Only the functions in `sql/adopt/16_rights.sql` may be called by everybody. Some of them are
+//! Only the functions in `sql/adopt/17_rights.sql` may be called by everybody. Some of them are
 //! declared as `snowflake_adopt_enter`, which notes the caller and calls the function `..._for_caller`: PostgreSQL tells
 //! a function with SECURITY DEFINER not who has called it.
 

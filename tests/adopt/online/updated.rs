@@ -50,7 +50,7 @@ fn an_update_makes_all_that_a_new_extension_has_of_its_tables_alone() {
     let new = owned(&mut client);
     assert!(new.len() > 120, "{}", new.len());
     let part = |name: &str| fs::read_to_string(project().join("sql/adopt").join(name)).expect("a part");
-    write(&cluster, "kept", &["00_kept.sql", "16_rights.sql"].map(part).concat());
+    write(&cluster, "kept", &["00_kept.sql", "17_rights.sql"].map(part).concat());
     write(&cluster, &format!("kept--{version}"), &update());
     write(&cluster, &format!("{version}--again"), &update());
     client
