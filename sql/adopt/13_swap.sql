@@ -1,5 +1,15 @@
 -- Adopting online: the second columns take the places of the first, in one short transaction
 
+-- Any name can say " ON ONLY ", so this cuts what follows the name of the index.
+CREATE FUNCTION snowflake_adopt.index_of_partitions(index oid) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    SELECT overlay(pg_get_indexdef(index) PLACING '' FROM length(before) + 1 FOR length('ONLY '))
+    FROM pg_index JOIN pg_class ON oid = indexrelid
+    CROSS JOIN LATERAL (SELECT format('CREATE %sINDEX %I ON ', CASE WHEN indisunique THEN 'UNIQUE ' END, relname)) b(before) WHERE indexrelid = index
+$$;
+COMMENT ON FUNCTION snowflake_adopt.index_of_partitions(oid) IS
+    'not to be called: the command that creates an index of a partitioned table and of its partitions';
+
 -- Successors of indexes have the names of the old ones again, and carry their constraints.
 CREATE FUNCTION snowflake_adopt.renames_indexes(migration regclass, OUT place integer, OUT owner oid, OUT command text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -30,7 +40,7 @@ CREATE FUNCTION snowflake_adopt.renames_indexes(migration regclass, OUT place in
     WHERE is_needed
     UNION ALL
     -- Those of a partitioned table adopt the indexes of its partitions.
-    SELECT 11, c.relowner, CASE WHEN k.oid IS NULL THEN regexp_replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')
+    SELECT 11, c.relowner, CASE WHEN k.oid IS NULL THEN snowflake_adopt.index_of_partitions(indexrelid)
         ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', indrelid::regclass, conname, pg_get_constraintdef(k.oid)) END
     FROM (SELECT DISTINCT b.relation FROM snowflake_adopt.beside b WHERE b.migration = renames_indexes.migration) b
     CROSS JOIN LATERAL snowflake_adopt.places(b.relation, b.relation) p

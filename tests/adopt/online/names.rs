@@ -103,3 +103,24 @@ fn names_that_need_quotes_are_quoted_once() {
     let class = "SELECT opcname FROM pg_index JOIN pg_opclass o ON o.oid = indclass[1] WHERE indexrelid = '\"My Ops\".\"An Index\"'::regclass";
     assert_eq!(value(&mut client, class), "By Text");
 }
+
+/// PostgreSQL's text of the index is changed where it says ONLY.
+#[test]
+fn an_index_of_a_partitioned_table_is_adopted_whatever_its_name_says() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "CREATE SCHEMA \"s ON ONLY s\"; SET search_path = \"s ON ONLY s\", public;
+             CREATE TABLE \"t ON ONLY t\" (id serial, n integer) PARTITION BY LIST (n); CREATE TABLE part PARTITION OF \"t ON ONLY t\" DEFAULT;
+             CREATE INDEX \"i ON ONLY i\" ON \"t ON ONLY t\" (id); CREATE UNIQUE INDEX \"u\"\" ON ONLY u\" ON \"t ON ONLY t\" (id, n)",
+        )
+        .expect("a table");
+    for step in ["start", "run", "finish"] {
+        call(&mut client, &format!("{step}('\"t ON ONLY t\"')"));
+    }
+    let indexes = "SELECT string_agg(relname, ', ' ORDER BY relname) FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+        WHERE indrelid = '\"t ON ONLY t\"'::regclass AND indisvalid";
+    assert_eq!(value(&mut client, indexes), "i ON ONLY i, u\" ON ONLY u");
+    let attached = "SELECT count(*) FROM pg_inherits WHERE inhrelid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'part'::regclass)";
+    assert_eq!(value(&mut client, attached), "2");
+}
