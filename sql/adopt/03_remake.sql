@@ -119,7 +119,7 @@ CREATE FUNCTION snowflake_adopt.remake(class oid, object oid, OUT drops text, OU
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     SET standard_conforming_strings = on SET quote_all_identifiers = off
     -- mutant: plan-settings
-    SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 AS $$
+    SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET lc_monetary = 'C' AS $$
     SELECT format('DROP %s %s', kind, name),
         snowflake_adopt.definition(class, object) || ARRAY(SELECT snowflake_adopt.details(class, object))
             || ARRAY(SELECT snowflake_adopt.privileges(class, object)),

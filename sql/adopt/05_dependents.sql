@@ -135,7 +135,7 @@ CREATE FUNCTION snowflake_adopt.recreates(
             SELECT string_agg(format('pg_catalog.set_config(%L, %L, true)', setting, value), ', ' ORDER BY nth)
             FROM (VALUES (1, 'search_path', 'pg_catalog, pg_temp'), (2, 'standard_conforming_strings', 'on'), (3, 'check_function_bodies', 'off'),
                 (4, 'datestyle', 'ISO, YMD'), (5, 'intervalstyle', 'postgres'), (6, 'array_nulls', 'on'), (7, 'xmloption', 'content'),
-                (8, 'default_tablespace', '')) settings(nth, setting, value)),
+                (8, 'default_tablespace', ''), (9, 'lc_monetary', 'C')) settings(nth, setting, value)),
         'The commands that recreate objects are written for these settings.'
     FROM dependents
     UNION ALL

@@ -174,6 +174,7 @@ fn settle() {
             (c"extra_float_digits", c"1"),
             (c"array_nulls", c"on"),
             (c"xmloption", c"content"),
+            (c"lc_monetary", c"C"),
             (c"default_transaction_isolation", c"read committed"),
             (c"default_transaction_read_only", c"off"),
             // An index without TABLESPACE is in that of the database.

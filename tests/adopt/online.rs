@@ -5,6 +5,7 @@ mod constraints;
 mod disturbed;
 mod goals;
 mod lent;
+mod money;
 mod names;
 mod obstacles;
 mod overloads;
