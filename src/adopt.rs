@@ -12,4 +12,5 @@ pub mod resume;
 mod rows;
 mod top_level;
 mod turns;
+mod watch;
 mod worker;

@@ -2,6 +2,7 @@
 //! `snowflake_adopt.revert_plan()`; whole schemas do so by `schema_plan()` and `revert_schema_plan()`, and tables in use by `start`, `run` and `finish`.
 
 mod around;
+mod code;
 mod extension;
 mod made;
 mod obstacles;

@@ -137,8 +137,12 @@ CREATE FUNCTION snowflake_adopt.uses(class oid, object oid, OUT refclassid oid, 
     UNION ALL
     SELECT d.refclassid, d.refobjid, d.deptype FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
     WHERE class = 'pg_class'::regclass AND ev_class = object
+    UNION ALL
+    -- mutant: plan-index-dependencies
+    SELECT d.refclassid, d.refobjid, d.deptype FROM pg_index x JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = indexrelid
+    WHERE class = 'pg_class'::regclass AND indrelid = object
 $$;
-COMMENT ON FUNCTION snowflake_adopt.uses(oid, oid) IS 'not to be called: what an object depends on, or the rules of a view';
+COMMENT ON FUNCTION snowflake_adopt.uses(oid, oid) IS 'not to be called: what an object depends on, or the rules of a view, or its indexes';
 
 CREATE FUNCTION snowflake_adopt.dependencies(class oid, object oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$

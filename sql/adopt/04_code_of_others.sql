@@ -15,10 +15,20 @@ COMMENT ON FUNCTION snowflake_adopt.code_of(regclass) IS
 
 CREATE FUNCTION snowflake_adopt.called(class oid, object oid, OUT function oid, OUT owner oid) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT p.oid, proowner FROM snowflake_adopt.uses(class, object) LEFT JOIN pg_operator o ON refclassid = 'pg_operator'::regclass AND o.oid = refobjid
+    SELECT p.oid, u.owner FROM snowflake_adopt.uses(class, object) LEFT JOIN pg_operator o ON refclassid = 'pg_operator'::regclass AND o.oid = refobjid
     JOIN pg_proc p ON p.oid = CASE refclassid WHEN 'pg_proc'::regclass THEN refobjid ELSE oprcode END
+    -- mutant: operator-of-others
+    CROSS JOIN LATERAL (VALUES (proowner), (oprowner)) u(owner) WHERE u.owner IS NOT NULL
 $$;
-COMMENT ON FUNCTION snowflake_adopt.called(oid, oid) IS 'not to be called: the functions that an object calls, and their owners';
+COMMENT ON FUNCTION snowflake_adopt.called(oid, oid) IS
+    'not to be called: the functions that an object calls, and their owners, and those of the operators that have them';
+
+CREATE FUNCTION snowflake_adopt.calls_code(relation oid) RETURNS boolean
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM snowflake_adopt.code_of(relation) o CROSS JOIN LATERAL snowflake_adopt.called(o.class, o.object))
+$$;
+COMMENT ON FUNCTION snowflake_adopt.calls_code(oid) IS
+    'not to be called: whether CHECK constraints, indexes or statistics of a table call functions that are not PostgreSQL''s own';
 
 CREATE FUNCTION snowflake_adopt.owners_called(relations oid[]) RETURNS oid[]
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -58,8 +68,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.why_overloaded(regclass, name[]) IS
     'not to be called: constraints, indexes and statistics of columns that could call functions of other roles if the columns are bigint';
 
-CREATE FUNCTION snowflake_adopt.must_call_only_for_caller(relations regclass[], owners regrole[]) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION snowflake_adopt.must_call_only(relations regclass[], owners regrole[]) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT snowflake_adopt.owners_called(relations::oid[]) <@ owners::oid[] THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'a function of another role has got the name of one that a table calls',
@@ -67,23 +77,39 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.must_call_only_for_caller(regclass[], regrole[]) IS 'not to be called: does what must_call_only() is for';
-CREATE FUNCTION snowflake_adopt.must_call_only(relations regclass[], owners regrole[]) RETURNS void
-    LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.must_call_only(regclass[], regrole[]) IS
-    'not to be called: for plans, an error if tables call functions of other roles than these';
+    'not to be called: an error if tables call functions of other roles than these';
 
-CREATE FUNCTION snowflake_adopt.must_be_called_already(relation oid, functions oid[]) RETURNS void
+-- Whatever has changed since somebody looked: a function of another role can come at any moment before PostgreSQL reads the command.
+CREATE FUNCTION snowflake_adopt.run_calling_only(role regrole, relations regclass[], owners regrole[], command text) RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_run_calling_only_wrapper';
+COMMENT ON FUNCTION snowflake_adopt.run_calling_only(regrole, regclass[], regrole[], text) IS
+    'not to be called: for plans, runs a command as run_as() does; an error before it calls a function of a role that is none of these for one of these tables';
+
+CREATE FUNCTION snowflake_adopt.as_owner_of(relation oid, owner oid, command text) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+    SELECT CASE WHEN snowflake_adopt.calls_code(relation) THEN format('SELECT snowflake_adopt.run_calling_only(%L, %L, %L, %L)', owner::regrole,
+            ARRAY[relation]::regclass[], snowflake_adopt.owners_called(ARRAY[relation])::regrole[], command)
+        ELSE snowflake_adopt.as_owner(owner, command) END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.as_owner_of(oid, oid, text) IS
+    'not to be called: a command that runs with the rights of the owner of a table, and calls only functions of roles whose functions the table calls';
+
+CREATE FUNCTION snowflake_adopt.must_be_called_already(relation oid, functions oid[], operators oid[]) RETURNS void
     LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owners oid[] := snowflake_adopt.owners_called(ARRAY[relation]);
-    added text := (SELECT min(p.oid::regprocedure::text) FROM pg_proc p JOIN pg_roles r ON r.oid = proowner AND NOT rolsuper
-        WHERE p.oid = ANY (functions) AND proowner <> ALL (owners));
+    added text := (SELECT min(name) FROM (
+        SELECT oid::regprocedure::text, proowner FROM pg_proc WHERE oid = ANY (functions)
+        UNION ALL
+        SELECT oid::regoperator::text, oprowner FROM pg_operator WHERE oid = ANY (operators)) c(name, owner)
+        JOIN pg_roles r ON r.oid = c.owner AND NOT rolsuper WHERE c.owner <> ALL (owners));
 BEGIN
     IF added IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('an index of %s would call %s of another role', relation::regclass, added);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.must_be_called_already(oid, oid[]) IS
-    'not to be called: an error if one of these functions is of another role, none of whose functions a table calls';
+COMMENT ON FUNCTION snowflake_adopt.must_be_called_already(oid, oid[], oid[]) IS
+    'not to be called: an error if one of these functions or operators is of another role, none of whose functions a table calls';

@@ -158,7 +158,9 @@ CREATE FUNCTION snowflake_adopt.recreates(
     UNION ALL
     -- Parsing a definition can run code of the owner, such as a CHECK of a domain.
     -- mutant: plan-of-owner
-    SELECT transaction, 9, row_number() OVER (ORDER BY dependents.nth DESC, u.nth), snowflake_adopt.as_owner(owner, make), 'Unchanged.'
+    SELECT transaction, 9, row_number() OVER (ORDER BY dependents.nth DESC, u.nth),
+        -- The indexes of a materialized view come after it.
+        CASE WHEN class = 'pg_class'::regclass AND u.nth > 1 THEN snowflake_adopt.as_owner_of(object, owner, make) ELSE snowflake_adopt.as_owner(owner, make) END, 'Unchanged.'
     FROM dependents CROSS JOIN LATERAL unnest(makes) WITH ORDINALITY u(make, nth)
     UNION ALL
     -- Last, the commands that call functions.

@@ -142,19 +142,13 @@ CREATE FUNCTION snowflake_adopt.widens(
     FROM snowflake_adopt.rewrites(relations, columns, at_once) WHERE NOT at_once
     UNION ALL
     -- mutant: widen-as-owner
-    SELECT transaction, 7, 2 * nth, snowflake_adopt.as_owner(owner, format('ALTER TABLE %s %s', relation, actions)),
+    SELECT transaction, 7, nth, snowflake_adopt.as_owner_of(relation, owner, format('ALTER TABLE %s %s', relation, actions)),
         concat(format('Rewrites %s with its indexes, %s now. Readers and writers of it wait until COMMIT.', relation, size),
             CASE WHEN snowflake_adopt.is_other(owner) THEN format(' Runs as its owner, %s, whose code it can call.', owner::regrole) END)
     FROM snowflake_adopt.rewrites(relations, columns, at_once)
     CROSS JOIN LATERAL (SELECT relowner FROM pg_class WHERE oid = relation) c(owner)
     CROSS JOIN LATERAL (SELECT string_agg(format('ALTER COLUMN %I TYPE bigint', col), ', ') FROM unnest(narrow) col) a(actions)
     CROSS JOIN LATERAL (SELECT pg_size_pretty(sum(pg_total_relation_size(member))) FROM snowflake_adopt.members(relation) member) s(size)
-    UNION ALL
-    -- mutant: plan-code-of-others
-    SELECT transaction, 7, 2 * nth + 1, format('SELECT snowflake_adopt.must_call_only(%L, %L)', ARRAY[relation], snowflake_adopt.owners_called(ARRAY[relation])::regrole[]),
-        'Raises an error if a function of another role has got the name of one that the table calls.'
-    FROM snowflake_adopt.rewrites(relations, columns, at_once)
-    WHERE EXISTS (SELECT FROM snowflake_adopt.code_of(relation) o CROSS JOIN LATERAL snowflake_adopt.called(o.class, o.object))
 $$;
 COMMENT ON FUNCTION snowflake_adopt.widens(regclass[], name[], boolean) IS
     'not to be called: the commands that make columns bigint, and the locks of those in a transaction of their own';

@@ -128,7 +128,7 @@ BEGIN
         format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', relation::regclass, name, definition));
     -- Or whoever writes a row would run code of another role.
     -- mutant: code-of-others
-    PERFORM snowflake_adopt.must_call_only_for_caller(ARRAY[relation::regclass], called::regrole[]);
+    PERFORM snowflake_adopt.must_call_only(ARRAY[relation::regclass], called::regrole[]);
     INSERT INTO snowflake_adopt.made SELECT migration, oid FROM pg_constraint WHERE conrelid = relation AND conname = name;
 END
 $$;

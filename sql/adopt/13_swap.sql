@@ -224,7 +224,10 @@ COMMENT ON FUNCTION snowflake_adopt.swap_to_do(regclass) IS
     'not to be called: the command that swaps the columns of a migration';
 
 CREATE FUNCTION snowflake_adopt.swap(migration oid) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET standard_conforming_strings = on SET quote_all_identifiers = off
+    -- run_calling_only() does not see what other processes call.
+    SET max_parallel_maintenance_workers = 0 AS $$
 DECLARE
     phase text;
     command text;
@@ -295,10 +298,10 @@ BEGIN
         RETURN;
     END IF;
     FOR nth IN 1 .. cardinality(commands) LOOP
-        PERFORM snowflake_adopt.do_as(as_roles[nth], commands[nth]);
+        -- mutant: code-of-others-by-swap
+        PERFORM snowflake_adopt.do_as(as_roles[nth], format('SELECT snowflake_adopt.run_calling_only(%L, %L, %L, %L)',
+            as_roles[nth]::regrole, tables, called::regrole[], commands[nth]));
     END LOOP;
-    -- mutant: code-of-others-by-swap
-    PERFORM snowflake_adopt.must_call_only_for_caller(tables::regclass[], called::regrole[]);
     -- Whoever owns the schema of snowflake_pg can have renamed it.
     -- mutant: default-of-others
     IF NOT EXISTS (SELECT FROM pg_attrdef f JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum

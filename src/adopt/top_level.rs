@@ -3,9 +3,9 @@
 use super::caller;
 use super::database::{definer, in_transaction};
 use crate::postgres::command::{self, must_become};
-use crate::postgres::expression::called;
+use crate::postgres::expression::{called, operators};
 use crate::postgres::user::User;
-use pgrx::pg_sys::{IndexElem, IndexStmt, NodeTag};
+use pgrx::pg_sys::{IndexElem, IndexStmt, Node, NodeTag, Oid};
 use pgrx::prelude::*;
 use pgrx::{PgList, PgMemoryContexts};
 use std::ffi::{CStr, c_char, c_void};
@@ -82,17 +82,21 @@ unsafe fn understood(index: *mut IndexStmt, query: *const c_char) -> *mut IndexS
         let relation = pg_sys::RangeVarGetRelidExtended((*index).relation, lock, 0, Some(owns), std::ptr::null_mut());
         let index = pg_sys::transformIndexStmt(relation, index, query);
         let elements = PgList::<IndexElem>::from_pg((*index).indexParams);
-        let functions: Vec<String> = elements
-            .iter_ptr()
-            .map(|element| (*element).expr)
-            .chain([(*index).whereClause])
-            .flat_map(called)
-            .map(|function| function.to_u32().to_string())
-            .collect();
+        let expressions: Vec<_> =
+            elements.iter_ptr().map(|element| (*element).expr).chain([(*index).whereClause]).collect();
+        let list = |of: fn(*mut Node) -> Vec<Oid>| {
+            expressions
+                .iter()
+                .flat_map(|&part| of(part))
+                .map(|oid| oid.to_u32().to_string())
+                .collect::<Vec<_>>()
+                .join(",")
+        };
         let check = format!(
-            "SELECT snowflake_adopt.must_be_called_already({}::oid, '{{{}}}'::oid[])",
+            "SELECT snowflake_adopt.must_be_called_already({}::oid, '{{{}}}'::oid[], '{{{}}}'::oid[])",
             relation.to_u32(),
-            functions.join(",")
+            list(called),
+            list(operators)
         );
         // mutant: index-calls-others
         if let Some(definer) = definer() {

@@ -3,7 +3,7 @@
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
-use pgrx::{IntoDatum, PgList, direct_function_call};
+use pgrx::{FromDatum, IntoDatum, PgList, direct_function_call};
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -85,6 +85,16 @@ pub fn function_name(function: Oid) -> Option<CString> {
     // SAFETY: takes any OID, and gives a C string, or null.
     let name = unsafe { pg_sys::get_func_name(function) };
     (!name.is_null()).then(|| c_string(name))
+}
+
+/// The role that owns a function; `None` if there is none.
+pub fn function_owner(function: Oid) -> Option<Oid> {
+    // SAFETY: the cache has this key, and its rows this column.
+    let owner = unsafe {
+        CachedRow::find(pg_sys::SysCacheIdentifier::PROCOID, function)?.column(pg_sys::Anum_pg_proc_proowner)
+    };
+    // SAFETY: the column is an OID.
+    unsafe { Oid::from_datum(owner?, false) }
 }
 
 /// Whether the current user may call a function.

@@ -3,7 +3,7 @@
 use super::catalog::{function_name, is_ours};
 use pgrx::PgList;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, CoercionForm, FuncExpr, Node, NodeTag, Oid, Query};
+use pgrx::pg_sys::{self, CoercionForm, FuncExpr, Node, NodeTag, Oid, OpExpr, Query, ScalarArrayOpExpr};
 use std::ffi::{CStr, c_int, c_void};
 
 /// Called for each part of a node; ends the walk by `true`.
@@ -102,4 +102,28 @@ unsafe extern "C-unwind" fn note_call(function: Oid, called: *mut c_void) -> boo
     // SAFETY: `called` has passed its list.
     unsafe { (*called.cast::<Vec<Oid>>()).push(function) };
     false
+}
+
+/// The operators of an expression, or of a list of expressions. Whoever has made one need not have made its function.
+pub fn operators(expression: *mut Node) -> Vec<Oid> {
+    let mut operators: Vec<Oid> = Vec::new();
+    // SAFETY: as in `called`.
+    unsafe { pg_guard_ffi_boundary(|| note_operators(expression, (&raw mut operators).cast())) };
+    operators
+}
+
+unsafe extern "C-unwind" fn note_operators(node: *mut Node, operators: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: the tag names the type. `operators` has passed its list.
+    unsafe {
+        let operator = match (*node).type_ {
+            NodeTag::T_OpExpr | NodeTag::T_DistinctExpr | NodeTag::T_NullIfExpr => Some((*node.cast::<OpExpr>()).opno),
+            NodeTag::T_ScalarArrayOpExpr => Some((*node.cast::<ScalarArrayOpExpr>()).opno),
+            _ => None,
+        };
+        (*operators.cast::<Vec<Oid>>()).extend(operator);
+        expression_tree_walker(node, note_operators, operators)
+    }
 }

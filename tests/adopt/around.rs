@@ -174,30 +174,50 @@ fn what_cannot_be_made_again_as_it_was_is_named_and_nothing_is_done() {
     assert!(notes[0].ends_with("cannot be dropped and recreated: it is temporary."), "{notes:?}");
 }
 
-/// A function of a stranger that takes a bigint would fit better than the one that took an integer.
+/// A function that takes a bigint would fit better than the one that took an integer: a stranger's, or the owner's own.
 #[test]
 fn what_is_made_again_calls_what_it_called_before_or_nothing_is_done() {
     let (_database, mut client) = database();
     client
         .batch_execute(
             "CREATE ROLE stranger_here; CREATE SCHEMA shared; GRANT CREATE, USAGE ON SCHEMA shared TO stranger_here;
-             CREATE FUNCTION shared.allowed(integer) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT $1 = 1';
-             CREATE TABLE orders (id serial PRIMARY KEY); CREATE POLICY own ON orders USING (shared.allowed(id));
-             SET ROLE stranger_here; CREATE FUNCTION shared.allowed(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'; RESET ROLE",
+             CREATE FUNCTION shared.allowed(integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 = 1';
+             CREATE TABLE orders (id serial PRIMARY KEY)",
         )
         .expect("objects");
-    let mut failed = Vec::new();
-    for command in plan(&mut client, "plan", "'orders'").commands {
-        if let Err(error) = client.batch_execute(&command) {
-            failed.push(error.as_db_error().expect("an error of the server").message().to_owned());
+    for (create, role, what, drop) in [
+        (
+            "CREATE POLICY own ON orders USING (shared.allowed(id))",
+            "stranger_here",
+            "policy own on table public.orders",
+            "DROP POLICY own ON orders",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW m AS SELECT id FROM orders; CREATE INDEX ON m (shared.allowed(id))",
+            "none",
+            "materialized view public.m",
+            "DROP MATERIALIZED VIEW m",
+        ),
+    ] {
+        client
+            .batch_execute(&format!(
+                "{create}; SET ROLE {role};
+                 CREATE FUNCTION shared.allowed(bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true'; RESET ROLE"
+            ))
+            .expect("what reads the column");
+        let mut failed = Vec::new();
+        for command in plan(&mut client, "plan", "'orders'").commands {
+            if let Err(error) = client.batch_execute(&command) {
+                failed.push(error.as_db_error().expect("an error of the server").message().to_owned());
+            }
         }
+        let says = format!("{what} does not depend on the same objects as before");
+        assert_eq!(failed.first(), Some(&says), "{failed:?}");
+        let calls = "SELECT string_agg(DISTINCT concat(refobjid::regprocedure, ' ', pg_typeof(id)), ', ')
+            FROM pg_depend CROSS JOIN (SELECT max(id) FROM orders) o(id)
+            WHERE classid <> 'pg_proc'::regclass AND refclassid = 'pg_proc'::regclass AND refobjid::regproc::text LIKE 'shared.%'";
+        assert_eq!(value(&mut client, calls), "shared.allowed(integer) integer", "{create}");
+        client.batch_execute(&format!("{drop}; DROP FUNCTION shared.allowed(bigint)")).expect("no reader");
     }
-    assert_eq!(
-        failed[0], "policy own on table public.orders does not depend on the same objects as before",
-        "{failed:?}"
-    );
-    let policy = "SELECT pg_get_expr(polqual, polrelid) || ' ' || format_type(atttypid, NULL)
-        FROM pg_policy JOIN pg_attribute ON attrelid = polrelid AND attname = 'id'";
-    assert_eq!(value(&mut client, policy), "shared.allowed(id) integer");
     client.batch_execute("DROP OWNED BY stranger_here; DROP ROLE stranger_here").expect("the end");
 }

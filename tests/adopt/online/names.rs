@@ -118,7 +118,8 @@ fn an_index_of_a_partitioned_table_is_adopted_whatever_its_name_says() {
     for step in ["start", "run", "finish"] {
         call(&mut client, &format!("{step}('\"t ON ONLY t\"')"));
     }
-    let indexes = "SELECT string_agg(relname, ', ' ORDER BY relname) FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+    let indexes =
+        "SELECT string_agg(relname, ', ' ORDER BY relname) FROM pg_index JOIN pg_class c ON c.oid = indexrelid
         WHERE indrelid = '\"t ON ONLY t\"'::regclass AND indisvalid";
     assert_eq!(value(&mut client, indexes), "i ON ONLY i, u\" ON ONLY u");
     let attached = "SELECT count(*) FROM pg_inherits WHERE inhrelid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'part'::regclass)";

@@ -127,3 +127,70 @@ fn a_function_of_another_role_that_comes_before_an_index_is_made_becomes_no_code
     client.batch_execute("INSERT INTO fine (n) VALUES (3)").expect("a row");
     assert_eq!(heard(&mut client), "0");
 }
+
+/// The swap makes the indexes of partitioned tables, which read an expression again.
+#[test]
+fn a_function_of_another_role_that_comes_during_the_swap_is_not_called_for_an_index_of_a_partitioned_table() {
+    let (cluster, mut client) = server();
+    client
+        .batch_execute(
+            &BOB.replace("CREATE TABLE fine (id serial PRIMARY KEY, n integer)", "CREATE TABLE fine (id serial, n integer) PARTITION BY LIST (n); CREATE TABLE part PARTITION OF fine DEFAULT")
+        )
+        .expect("a table");
+    client
+        .batch_execute(
+            "CREATE SEQUENCE calls; GRANT ALL ON SEQUENCE calls TO PUBLIC; SET ROLE bob; CREATE INDEX caller ON fine (id) WHERE tools.is_fine(id); RESET ROLE",
+        )
+        .expect("an index");
+    for step in ["start('fine')", "run('fine')"] {
+        call(&mut client, step);
+    }
+    client.batch_execute(&EVENT.replace("'GRANT'", "'DROP TRIGGER'")).expect("an event trigger");
+    launch(&mut client, "fine", "adopted", "100");
+    cluster.wait_until(HELD_UP);
+    client
+        .batch_execute(
+            "SET ROLE mallory; CREATE FUNCTION tools.call(integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
+                'BEGIN PERFORM nextval(''public.calls''); RETURN true; END';
+             CREATE FUNCTION tools.is_fine(bigint) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT tools.call(1)'; RESET ROLE",
+        )
+        .expect("a function");
+    client.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
+    cluster.wait_until("SELECT coalesce(bool_and(is_paused), true) FROM snowflake_adopt.migration");
+    assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM fine"), "integer");
+    assert_eq!(value(&mut client, "SELECT is_called FROM calls"), "f");
+}
+
+/// Its function can be PostgreSQL's own.
+#[test]
+fn an_operator_of_another_role_that_comes_after_the_start_becomes_no_code_of_the_table() {
+    let (_cluster, mut client) = server();
+    client.batch_execute(BOB).expect("a table");
+    client
+        .batch_execute(
+            "SET ROLE bob; CREATE OPERATOR tools.<<< (LEFTARG = integer, RIGHTARG = integer, FUNCTION = int4lt);
+             CREATE OPERATOR tools.<<< (LEFTARG = numeric, RIGHTARG = numeric, FUNCTION = numeric_lt); RESET ROLE",
+        )
+        .expect("an operator");
+    for create in [
+        "ALTER TABLE fine ADD CONSTRAINT caller CHECK (0 OPERATOR(tools.<<<) id)",
+        "CREATE INDEX caller ON fine (n) WHERE 0 OPERATOR(tools.<<<) id",
+    ] {
+        client.batch_execute(create).expect("a caller");
+        for step in ["start('fine')", "run('fine')"] {
+            call(&mut client, step);
+        }
+        client
+            .batch_execute("SET ROLE mallory; CREATE OPERATOR tools.<<< (LEFTARG = integer, RIGHTARG = bigint, FUNCTION = int48lt); RESET ROLE")
+            .expect("an operator");
+        let refused = error(&mut client, "CALL snowflake_adopt.finish('fine')");
+        assert_eq!(refused.message(), "the migration of public.fine is paused", "{create}");
+        let of_mallory = "SELECT count(*) FROM pg_depend JOIN pg_operator o ON refclassid = 'pg_operator'::regclass AND o.oid = refobjid
+            WHERE oprowner = 'mallory'::regrole";
+        assert_eq!(value(&mut client, of_mallory), "0", "{create}");
+        call(&mut client, "undo('fine')");
+        client
+            .batch_execute("DROP OPERATOR tools.<<< (integer, bigint); DROP INDEX IF EXISTS caller; ALTER TABLE fine DROP CONSTRAINT IF EXISTS caller")
+            .expect("no caller");
+    }
+}
