@@ -5,6 +5,13 @@ CREATE FUNCTION snowflake_adopt.copy_columns() RETURNS trigger
 COMMENT ON FUNCTION snowflake_adopt.copy_columns() IS
     'trigger of a migration: copies columns into the columns beside them, which its arguments name in pairs';
 
+CREATE FUNCTION snowflake_adopt.succeeds(name name) RETURNS oid
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT substring(name::text FROM '^snowflake_adopt_([0-9]{1,10})$')::bigint::oid
+$$;
+COMMENT ON FUNCTION snowflake_adopt.succeeds(name) IS
+    'not to be called: the index or constraint whose successor has this name; NULL if it is no such name';
+
 -- Who waits for a lock of ours gets it after a quarter of a second. Autovacuum makes room for it after 20 ms, and it is this
 -- transaction that a deadlock ends, since nobody else's looks for one so soon.
 CREATE FUNCTION snowflake_adopt.wait_briefly_for_locks() RETURNS void
@@ -72,9 +79,15 @@ CREATE FUNCTION snowflake_adopt.columns_to_do(migration regclass) RETURNS SETOF 
     WHERE b.migration = columns_to_do.migration AND NOT EXISTS (SELECT FROM pg_trigger t JOIN pg_attribute ON attrelid = tgrelid AND attname = b.beside
         WHERE tgrelid = b.relation AND tgfoid = 'snowflake_adopt.copy_columns'::regproc AND tgenabled = 'A')
     ORDER BY 1)
+    UNION ALL
+    -- Or what somebody has dropped since would come back with the swap.
+    -- mutant: dropped-comes-back
+    SELECT format('SELECT snowflake_adopt.drop_constraint(%s, %L)', conrelid, conname) FROM snowflake_adopt.made m JOIN pg_constraint s ON s.oid = constraint_oid
+    WHERE m.migration = columns_to_do.migration AND snowflake_adopt.succeeds(conname) IS NOT NULL
+        AND NOT EXISTS (SELECT FROM pg_constraint o WHERE o.oid = snowflake_adopt.succeeds(s.conname))
 $$;
 COMMENT ON FUNCTION snowflake_adopt.columns_to_do(regclass) IS
-    'not to be called: the commands that add the columns and triggers of a migration which are missing';
+    'not to be called: the commands that add the columns and triggers of a migration which are missing, and drop constraints whose originals are';
 
 CREATE FUNCTION snowflake_adopt.add_columns(table_oid oid) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

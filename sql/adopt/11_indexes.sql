@@ -118,16 +118,25 @@ COMMENT ON FUNCTION snowflake_adopt.is_successor(oid, oid, smallint[], smallint[
 -- An index that was interrupted is dropped first. Unique ones come last: beside a second one, a concurrent INSERT ... ON CONFLICT can fail.
 CREATE FUNCTION snowflake_adopt.indexes_to_do(migration regclass, OUT command text, OUT owner oid) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT i.command, i.owner FROM (
     SELECT CASE WHEN s.oid IS NOT NULL THEN format('DROP INDEX CONCURRENTLY %s', s.oid::regclass)
-            ELSE snowflake_adopt.index_definition(i.index, i.successor, i.narrow, i.wide) END, o.relowner
+            ELSE snowflake_adopt.index_definition(i.index, i.successor, i.narrow, i.wide) END, o.relowner, u.indisunique, o.oid
     FROM snowflake_adopt.indexes(indexes_to_do.migration) i JOIN pg_class o ON o.oid = i.index
     JOIN pg_index u ON u.indexrelid = i.index LEFT JOIN (pg_class s JOIN pg_index x ON x.indexrelid = s.oid)
         ON s.relnamespace = o.relnamespace AND s.relname = i.successor AND x.indrelid = i.leaf
             AND snowflake_adopt.is_successor(i.index, s.oid, i.narrow, i.wide)
-    WHERE x.indisvalid IS NOT TRUE ORDER BY u.indisunique, o.oid
+    WHERE x.indisvalid IS NOT TRUE
+    UNION ALL
+    -- A foreign key can need it: ours is dropped before, and what others have made is theirs.
+    SELECT format('DROP INDEX CONCURRENTLY %s', s.oid::regclass), s.relowner, true, s.oid
+    FROM snowflake_adopt.leaves(indexes_to_do.migration) l CROSS JOIN LATERAL snowflake_adopt.places(l.root, l.leaf) p
+    JOIN pg_index x ON indrelid = l.leaf JOIN pg_class s ON s.oid = indexrelid AND snowflake_adopt.succeeds(relname) IS NOT NULL
+    WHERE NOT EXISTS (SELECT FROM pg_class o WHERE o.oid = snowflake_adopt.succeeds(s.relname)) AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = s.oid)
+        AND snowflake_adopt.columns_read(indexrelid, indrelid) && p.wide) i(command, owner, is_last, nth)
+    ORDER BY is_last, nth
 $$;
 COMMENT ON FUNCTION snowflake_adopt.indexes_to_do(regclass) IS
-    'not to be called: the commands that create the indexes of a migration which are missing';
+    'not to be called: the commands that create the indexes of a migration which are missing, and drop those whose originals are';
 
 -- Without statistics of the new columns, plans would be bad from the swap to the next autoanalyze.
 CREATE FUNCTION snowflake_adopt.statistics_to_do(migration regclass) RETURNS SETOF text

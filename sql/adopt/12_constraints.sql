@@ -122,9 +122,15 @@ CREATE FUNCTION snowflake_adopt.add_constraint(migration oid, relation oid, name
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     called oid[] := snowflake_adopt.owners_called(ARRAY[relation]);
+    owner oid := (SELECT relowner FROM pg_class WHERE oid = relation);
 BEGIN
+    -- A foreign key of another role that came after the start.
+    IF NOT snowflake_adopt.may_become(owner) THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('You do not have the rights of %s, who owns %s.', owner::regrole, relation::regclass);
+    END IF;
     PERFORM snowflake_adopt.wait_briefly_for_locks();
-    PERFORM snowflake_adopt.do_as((SELECT relowner FROM pg_class WHERE oid = relation),
+    PERFORM snowflake_adopt.do_as(owner,
         format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', relation::regclass, name, definition));
     -- Or whoever writes a row would run code of another role.
     -- mutant: code-of-others

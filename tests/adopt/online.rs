@@ -9,6 +9,7 @@ mod money;
 mod names;
 mod obstacles;
 mod overloads;
+mod references;
 mod renamed;
 mod rights;
 mod settings;
