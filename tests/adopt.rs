@@ -10,6 +10,7 @@ mod online;
 mod owners;
 mod plans;
 mod schema;
+mod schemas;
 mod stale;
 
 use testbed::postgres::{Client, SimpleQueryMessage};

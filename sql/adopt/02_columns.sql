@@ -57,6 +57,19 @@ CREATE FUNCTION snowflake_adopt.members(relation regclass) RETURNS SETOF regclas
 $$;
 COMMENT ON FUNCTION snowflake_adopt.members(regclass) IS 'not to be called: a table, and its partitions or the tables that inherit from it';
 
+-- Commands name a table. Its owner could change that of another owner then, and run its code: a superuser, or a member of that role.
+CREATE FUNCTION snowflake_adopt.why_no_schema(relation regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s, who owns %s, has the rights of %s, who owns its schema: give both to one role.', relowner::regrole, member, s.oid::regrole)
+    FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member JOIN pg_namespace n ON n.oid = relnamespace
+    JOIN pg_roles s ON s.oid = CASE nspowner WHEN 'pg_database_owner'::regrole
+        THEN (SELECT datdba FROM pg_database WHERE datname = current_database()) ELSE nspowner END
+    -- mutant: schema-of-others
+    WHERE pg_has_role(relowner, s.oid, 'USAGE') AND NOT pg_has_role(s.oid, relowner, 'MEMBER')
+$$;
+COMMENT ON FUNCTION snowflake_adopt.why_no_schema(regclass) IS
+    'not to be called: who could put another table in the place of one, whose code would run as its owner';
+
 CREATE FUNCTION snowflake_adopt.referring(relations regclass[], columns name[], OUT relation regclass, OUT column_name name)
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -112,13 +125,18 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'columns are not bigint yet',
             DETAIL = format('They are %s.', narrow), HINT = 'Make a new plan, and run it.';
     END IF;
+    -- Whoever owns the schema of snowflake_pg can have renamed it.
+    -- mutant: default-of-others
+    IF NOT (SELECT bool_and(snowflake_adopt.issues_ids(relation, col)) FROM unnest(relations, columns) u(relation, col)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'another function has got the name of snowflake_nextval()';
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.must_be_bigint_for_caller(regclass[], name[]) IS 'not to be called: does what must_be_bigint() is for';
 CREATE FUNCTION snowflake_adopt.must_be_bigint(relations regclass[], columns name[]) RETURNS void
     LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.must_be_bigint(regclass[], name[]) IS
-    'not to be called: for plans, an error unless these columns, and the columns that reference them, are bigint';
+    'not to be called: for plans, an error unless these columns, and the columns that reference them, are bigint, and the defaults of these issue IDs';
 
 CREATE FUNCTION snowflake_adopt.why_not_bigint(relation regclass, column_name name) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$

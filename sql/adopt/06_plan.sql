@@ -12,6 +12,11 @@ BEGIN
         FROM snowflake_adopt.rewrites(relations, columns, at_once) CROSS JOIN LATERAL unnest(narrow) col
         CROSS JOIN LATERAL snowflake_adopt.why_not_bigint(relation, col) why ORDER BY nth, why;
     RETURN QUERY SELECT DISTINCT why FROM snowflake_adopt.rewrites(relations, columns, at_once) CROSS JOIN LATERAL snowflake_adopt.why_overloaded(relation, narrow) why;
+    RETURN QUERY SELECT DISTINCT why FROM (
+            SELECT unnest(relations)
+            UNION
+            SELECT relation FROM snowflake_adopt.rewrites(relations, columns, at_once)) t(rel)
+        CROSS JOIN LATERAL snowflake_adopt.why_no_schema(rel) why;
     RETURN QUERY SELECT format('%s cannot be dropped and recreated: %s.', pg_describe_object(class, object, 0), obstacle)
         FROM snowflake_adopt.dependents(relations, columns, at_once) WHERE obstacle IS NOT NULL ORDER BY transaction, nth;
     RETURN QUERY SELECT DISTINCT format('%s has the name of a sequence to be made: rename it.', k.oid::regclass)
@@ -153,6 +158,25 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.widens(regclass[], name[], boolean) IS
     'not to be called: the commands that make columns bigint, and the locks of those in a transaction of their own';
 
+-- Which only superusers may do, and whoever they have granted it to.
+CREATE FUNCTION snowflake_adopt.advance_past_for_caller(past bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- mutant: advance-of-others
+    IF NOT EXISTS (SELECT FROM pg_extension JOIN pg_proc p ON pronamespace = extnamespace WHERE extname = 'snowflake_pg' AND proname = 'snowflake_advance'
+        AND oidvectortypes(proargtypes) = 'bigint, boolean' AND has_function_privilege(snowflake_adopt.caller(), p.oid, 'EXECUTE'))
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'permission denied for function snowflake_advance';
+    END IF;
+    PERFORM snowflake_adopt.advance(past, false);
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.advance_past_for_caller(bigint) IS 'not to be called: does what advance_past() is for';
+CREATE FUNCTION snowflake_adopt.advance_past(past bigint) RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
+COMMENT ON FUNCTION snowflake_adopt.advance_past(bigint) IS
+    'not to be called: for plans, makes all new IDs greater than this one, if the caller may call snowflake_advance()';
+
 -- Each part has the transaction of its commands and their place in it, since other parts come between. The last transaction sets the
 -- defaults, and is the only one if the plan does all at once.
 CREATE FUNCTION snowflake_adopt.commands(relations regclass[], columns name[], at_once boolean, greatest_ids bigint[])
@@ -168,7 +192,7 @@ CREATE FUNCTION snowflake_adopt.commands(relations regclass[], columns name[], a
         SELECT nth, 1, step, command, note FROM last CROSS JOIN generate_series(1, transaction) nth CROSS JOIN snowflake_adopt.begins()
         UNION ALL
         -- mutant: plan-superuser-last
-        SELECT transaction, 3, 0, format('SELECT %s.snowflake_advance(%s::pg_catalog.int8, false)', snowflake_adopt.ids(), max(id)),
+        SELECT transaction, 3, 0, format('SELECT snowflake_adopt.advance_past(%s)', max(id)),
             'There are IDs from elsewhere that are greater than new ones would be. Only for superusers.'
         FROM last CROSS JOIN unnest(greatest_ids) id WHERE id >= snowflake_adopt.lowest_id(clock_timestamp()) GROUP BY transaction
         UNION ALL

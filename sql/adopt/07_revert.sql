@@ -100,7 +100,9 @@ BEGIN
             ' Change that, or set a default of your own, such as nextval() of a sequence above the greatest ID.'));
         RETURN;
     END IF;
-    RETURN QUERY SELECT 0, NULL::text, why FROM snowflake_adopt.why_overloaded(relation, ARRAY[column_name]) why
+    RETURN QUERY SELECT 0, NULL::text, why FROM snowflake_adopt.why_no_schema(relation) why
+        UNION ALL
+        SELECT 0, NULL, why FROM snowflake_adopt.why_overloaded(relation, ARRAY[column_name]) why
         WHERE kept IS NULL AND (snowflake_adopt.attribute(relation, column_name)).atttypid = to_regtype(snowflake_adopt.ids() || '.snowflake');
     IF FOUND THEN
         RETURN;

@@ -193,22 +193,6 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.swap_commands(regclass) IS
     'not to be called: the commands of a swap, in their order, and the roles that run them';
 
--- Which only superusers may do, and whoever they have granted it to.
-CREATE FUNCTION snowflake_adopt.advance_if_allowed(past bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    -- mutant: advance-of-others
-    IF NOT EXISTS (SELECT FROM pg_extension JOIN pg_proc p ON pronamespace = extnamespace WHERE extname = 'snowflake_pg' AND proname = 'snowflake_advance'
-        AND oidvectortypes(proargtypes) = 'bigint, boolean' AND has_function_privilege(snowflake_adopt.caller(), p.oid, 'EXECUTE'))
-    THEN
-        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'permission denied for function snowflake_advance';
-    END IF;
-    PERFORM snowflake_adopt.advance(past, false);
-END
-$$;
-COMMENT ON FUNCTION snowflake_adopt.advance_if_allowed(bigint) IS
-    'not to be called: makes all new IDs greater than this one, if the caller may do so';
-
 CREATE FUNCTION snowflake_adopt.grants(migration oid) RETURNS text
     LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(concat_ws(' ', attrelid, attnum, attacl), ',' ORDER BY attrelid, attnum)
@@ -302,18 +286,9 @@ BEGIN
         PERFORM snowflake_adopt.do_as(as_roles[nth], format('SELECT snowflake_adopt.run_calling_only(%L, %L, %L, %L)',
             as_roles[nth]::regrole, tables, called::regrole[], commands[nth]));
     END LOOP;
-    -- Whoever owns the schema of snowflake_pg can have renamed it.
-    -- mutant: default-of-others
-    IF NOT EXISTS (SELECT FROM pg_attrdef f JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
-        JOIN pg_depend c ON c.classid = 'pg_attrdef'::regclass AND c.objid = f.oid AND c.refclassid = 'pg_proc'::regclass
-        JOIN pg_depend e ON e.classid = 'pg_proc'::regclass AND e.objid = c.refobjid AND e.deptype = 'e' AND e.refclassid = 'pg_extension'::regclass
-        JOIN pg_extension x ON x.oid = e.refobjid WHERE adrelid = migration AND attname = m.column_name AND extname = 'snowflake_pg')
-    THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'another function has got the name of snowflake_nextval()';
-    END IF;
     -- There are IDs from elsewhere that are greater than new ones would be. Last, since an error takes nothing of this back.
     IF greatest >= snowflake_adopt.lowest_id(clock_timestamp()) THEN
-        PERFORM snowflake_adopt.advance_if_allowed(greatest);
+        PERFORM snowflake_adopt.advance_past_for_caller(greatest);
     END IF;
     DELETE FROM snowflake_adopt.migration d WHERE d.relation = swap.migration;
 END

@@ -7,19 +7,6 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.beside(name) IS
     'not to be called: the name of the column beside a narrow one';
 
--- Commands name a table. Its owner could change that of another owner then, and run its code: a superuser, or a member of that role.
-CREATE FUNCTION snowflake_adopt.why_no_schema(relation regclass) RETURNS SETOF text
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s, who owns %s, has the rights of %s, who owns its schema: give both to one role.', relowner::regrole, member, s.oid::regrole)
-    FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member JOIN pg_namespace n ON n.oid = relnamespace
-    JOIN pg_roles s ON s.oid = CASE nspowner WHEN 'pg_database_owner'::regrole
-        THEN (SELECT datdba FROM pg_database WHERE datname = current_database()) ELSE nspowner END
-    -- mutant: schema-of-others
-    WHERE pg_has_role(relowner, s.oid, 'USAGE') AND NOT pg_has_role(s.oid, relowner, 'MEMBER')
-$$;
-COMMENT ON FUNCTION snowflake_adopt.why_no_schema(regclass) IS
-    'not to be called: who could put another table in the place of one, whose code would run as its owner';
-
 -- Of a table, whose columns get others beside them.
 CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[]) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -63,8 +50,6 @@ CREATE FUNCTION snowflake_adopt.why_no_column(relation regclass, columns name[])
         WHERE snowflake_adopt.has_type_of_others(indexrelid)
     UNION ALL
     SELECT * FROM snowflake_adopt.why_overloaded(relation, columns)
-    UNION ALL
-    SELECT * FROM snowflake_adopt.why_no_schema(relation)
     UNION ALL
     -- They would go with the grant option that allows them. After a swap, the owner would have granted them.
     SELECT DISTINCT format('%I of %s has privileges that %s has granted: revoke them until the end.', i.attname, member, grantor::regrole) FROM ids i
@@ -191,8 +176,6 @@ CREATE FUNCTION snowflake_adopt.why_not_swapped(relation regclass, column_name n
         SELECT n.relation, array_agg(n.column_name) AS columns FROM snowflake_adopt.narrow(ARRAY[relation], ARRAY[column_name]) n GROUP BY 1)
     SELECT * FROM snowflake_adopt.obstacles(ARRAY[relation], ARRAY[column_name], true, ARRAY[greatest_id])
     UNION
-    SELECT * FROM snowflake_adopt.why_no_schema(relation)
-    UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_column(n.relation, columns) why
     UNION
     SELECT why FROM narrow n CROSS JOIN LATERAL snowflake_adopt.why_no_partition(n.relation, columns) why
@@ -234,19 +217,20 @@ DECLARE
         FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped);
 BEGIN
     FOR expression IN
-        SELECT c.tableoid AS class, c.oid AS object, pg_describe_object('pg_constraint'::regclass, c.oid, 0) AS what, pg_get_expr(conbin, conrelid) AS text, relowner, relname
+        SELECT pg_describe_object('pg_constraint'::regclass, c.oid, 0) AS what, pg_get_expr(conbin, conrelid) AS text, relowner, relname
         FROM pg_constraint c JOIN pg_class t ON t.oid = conrelid WHERE conrelid = relation AND contype = 'c'
             AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey) AND attname = ANY (columns))
         UNION ALL
-        SELECT 'pg_class'::regclass, indexrelid, pg_describe_object('pg_class'::regclass, indexrelid, 0), pg_get_expr(indpred, indrelid), relowner, relname
+        SELECT pg_describe_object('pg_class'::regclass, indexrelid, 0), pg_get_expr(indpred, indrelid), relowner, relname
         FROM snowflake_adopt.members(relation) member JOIN pg_index ON indrelid = member::oid AND indpred IS NOT NULL JOIN pg_class t ON t.oid = indrelid
     LOOP
         -- why_no_column() tells of this one.
-        CONTINUE WHEN NOT snowflake_adopt.may_become(expression.relowner)
-            OR EXISTS (SELECT FROM snowflake_adopt.overloads(expression.class, expression.object, expression.relowner));
+        CONTINUE WHEN NOT snowflake_adopt.may_become(expression.relowner);
         BEGIN
-            PERFORM snowflake_adopt.read_as_owner(expression.relowner,
-                format('SELECT 0::bigint FROM (SELECT %s OFFSET 0) %I WHERE %s LIMIT 0', wide, expression.relname, expression.text));
+            -- In whose place nothing of another role runs, either.
+            PERFORM snowflake_adopt.read_as_owner(expression.relowner, format('SELECT snowflake_adopt.run_calling_only(%L, %L, %L, %L)', expression.relowner::regrole,
+                ARRAY[relation]::oid[], snowflake_adopt.owners_called(ARRAY[relation])::regrole[],
+                format('SELECT 0::bigint FROM (SELECT %s OFFSET 0) %I WHERE %s LIMIT 0', wide, expression.relname, expression.text)));
         EXCEPTION WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR cannot_coerce THEN
             RETURN NEXT format('%s does not work with bigint: %s.', expression.what, SQLERRM);
         END;

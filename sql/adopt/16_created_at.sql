@@ -37,6 +37,7 @@ CREATE FUNCTION snowflake_adopt.must_be_replaceable(relation regclass, column_na
 DECLARE
     replaced pg_attribute;
     own regclass;
+    others text;
 BEGIN
     IF relation IS NULL OR column_name IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'arguments must not be NULL';
@@ -44,7 +45,10 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'within must be an interval of at least 0';
     END IF;
     replaced := snowflake_adopt.attribute(relation, column_name);
-    IF replaced.attinhcount > 0 THEN
+    SELECT string_agg(why, ' ') INTO others FROM snowflake_adopt.why_no_schema(relation) why;
+    IF others IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = others;
+    ELSIF replaced.attinhcount > 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type', MESSAGE = format('column "%s" of relation %s is inherited', column_name, relation),
             HINT = 'Replace it in the parent table.';
     ELSIF replaced.atttypmod BETWEEN 0 AND 2 THEN

@@ -6,7 +6,7 @@ DECLARE
     -- What people call.
     called name[] := '{plan, schema_plan, revert_plan, revert_schema_plan, replace_created_at, run_as, start, run, pause, finish, undo}';
     -- What these, the view, and the commands of plans call.
-    needed name[] := '{all_or_nothing, must_be_unchanged, run_calling_only, must_depend_on, must_be_bigint, begin_migration, aim, has_reached, migrations, wait}';
+    needed name[] := '{all_or_nothing, must_be_unchanged, run_calling_only, advance_past, must_depend_on, must_be_bigint, begin_migration, aim, has_reached, migrations, wait}';
     -- What the owner of a table needs who creates the trigger, or restores a dump.
     of_triggers name[] := '{copy_columns}';
     had oid[] := pg_catalog.current_setting('snowflake_adopt.had'::text)::oid[];

@@ -19,6 +19,10 @@ const MALLORY: &str = "
     CREATE FUNCTION tools.is_fine(bigint) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM tools.hear(); RETURN true; END';
     RESET ROLE";
 
+const INLINED: &str = "CREATE FUNCTION tools.call(integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
+        'BEGIN PERFORM nextval(''public.calls''); RETURN true; END';
+    CREATE FUNCTION tools.is_fine(bigint) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT tools.call(1)'";
+
 const CALLERS: [(&str, &str, &str); 3] = [
     (
         "ALTER TABLE fine ADD CONSTRAINT caller CHECK (tools.is_fine(id))",
@@ -89,6 +93,21 @@ fn a_start_calls_no_function_to_know_whether_it_takes_a_bigint() {
     assert_eq!(heard(&mut client), "0");
 }
 
+/// As above, of another role. What an SQL function calls with constants runs where it takes the place of a call.
+#[test]
+fn a_start_calls_no_function_of_another_role_to_know_whether_it_takes_a_bigint() {
+    let (_cluster, mut client) = server();
+    client.batch_execute(BOB).expect("a table");
+    client
+        .batch_execute(&format!(
+            "CREATE SEQUENCE calls; GRANT ALL ON SEQUENCE calls TO PUBLIC; {}; SET ROLE mallory; {INLINED}; RESET ROLE",
+            CALLERS[0].0
+        ))
+        .expect("a function");
+    error(&mut client, "CALL snowflake_adopt.start('fine')");
+    assert_eq!(value(&mut client, "SELECT is_called FROM calls"), "f");
+}
+
 /// The swap has its locks then.
 #[test]
 fn a_function_of_another_role_that_comes_during_the_swap_becomes_no_code_of_the_table() {
@@ -148,13 +167,7 @@ fn a_function_of_another_role_that_comes_during_the_swap_is_not_called_for_an_in
     client.batch_execute(&EVENT.replace("'GRANT'", "'DROP TRIGGER'")).expect("an event trigger");
     launch(&mut client, "fine", "adopted", "100");
     cluster.wait_until(HELD_UP);
-    client
-        .batch_execute(
-            "SET ROLE mallory; CREATE FUNCTION tools.call(integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
-                'BEGIN PERFORM nextval(''public.calls''); RETURN true; END';
-             CREATE FUNCTION tools.is_fine(bigint) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT tools.call(1)'; RESET ROLE",
-        )
-        .expect("a function");
+    client.batch_execute(&format!("SET ROLE mallory; {INLINED}; RESET ROLE")).expect("a function");
     client.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
     cluster.wait_until("SELECT coalesce(bool_and(is_paused), true) FROM snowflake_adopt.migration");
     assert_eq!(value(&mut client, "SELECT pg_typeof(max(id)) FROM fine"), "integer");
