@@ -209,8 +209,8 @@ fn a_command_that_a_sentence_names_works_by_psql_c() {
 
 /// The documents, with their text.
 fn documents() -> Vec<(PathBuf, String)> {
-    let directories =
-        ["", "docs", "docs/benchmarks", "contrib/agents/snowflake-pg"].map(|directory| project().join(directory));
+    let directories = ["", "docs", "docs/benchmarks", "contrib/agents/snowflake-pg", "contrib/packaging"]
+        .map(|directory| project().join(directory));
     let entries = directories.iter().flat_map(|directory| fs::read_dir(directory).expect("a directory of documents"));
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let documents = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));

@@ -44,7 +44,7 @@ fn who_builds_is_told_of_the_same_version_of_rust_everywhere() {
     let rest = readme.split_once("[Rust](https://www.rust-lang.org/tools/install) ").expect("a version").1;
     let rust = rest.split_whitespace().next().expect("a version");
     for (name, before) in [
-        ("docs/publishing.md", "needs Rust "),
+        ("contrib/packaging/publishing.md", "needs Rust "),
         ("CONTRIBUTING.md", "pgrx asks for Rust "),
         ("contrib/packaging/rpm/snowflake_pg.spec", "cargo >= "),
         ("examples/docker/Dockerfile", "FROM rust:"),

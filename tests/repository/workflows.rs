@@ -128,7 +128,7 @@ fn images_of_a_release_are_for_the_distribution_it_was_built_on_and_that_of_the_
     let version = env!("CARGO_PKG_VERSION");
     let built_on = after("examples/docker/Dockerfile", "ARG BUILD=postgres:${PG_MAJOR}-");
     let catalogue = after("docs/deployment.md", &format!("reference: registry.example.com/snowflake-pg:{version}-18-"));
-    assert_eq!(after("docs/publishing.md", &format!("snowflake-pg:{version}-18-")), catalogue);
+    assert_eq!(after("contrib/packaging/publishing.md", &format!("snowflake-pg:{version}-18-")), catalogue);
     assert_eq!(after(".github/workflows/release.yml", "for DISTRIBUTION in "), format!("{built_on} {catalogue}"));
 }
 

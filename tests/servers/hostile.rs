@@ -167,7 +167,7 @@ fn no_function_and_no_view_runs_code_of_who_may_create_in_the_schema_of_the_exte
 #[test]
 fn an_upgrade_script_begins_without_code_of_who_may_create_in_the_schema_of_the_extension() {
     let (_database, mut client) = beset_extension();
-    let text = fs::read_to_string(project().join("docs/publishing.md")).expect("a document");
+    let text = fs::read_to_string(project().join("contrib/packaging/publishing.md")).expect("a document");
     let (_, script) = text.split_once("```sql\n\\echo").expect("a script");
     let block = &script[script.find("DO $$").expect("a block")..script.find("```").expect("an end")];
     run(&mut client, "SET search_path = public, pg_temp");

@@ -1,7 +1,7 @@
 //! What was released stays as it was. A database that has an older version gets exactly what its upgrade scripts say, so a
 //! script that changed after its release would make two databases of one version differ.
 //!
-//! `released` keeps each script of a release, and its checksum: docs/publishing.md says how they get there.
+//! `released` keeps each script of a release, and its checksum: contrib/packaging/publishing.md says how they get there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
