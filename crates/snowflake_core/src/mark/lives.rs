@@ -176,7 +176,7 @@ impl LifeSpan {
         }
     }
 
-    /// Why it began where it did, in words; see docs/guarantees.md, "Where a server begins".
+    /// Why it began where it did, in words; see docs/architecture.md, "The start table".
     pub fn reason(&self) -> &'static str {
         match self.decision {
             1 => "restart",
