@@ -1,5 +1,5 @@
 -- Codes for outsiders, in URLs and on invoices, that show neither when an order was made, nor where, nor how many there
--- are. docs/outsiders.md explains it. Run this as a role that owns little else, and that no application uses.
+-- are. docs/formats.md explains it. Run this as a role that owns little else, and that no application uses.
 
 BEGIN;
 
