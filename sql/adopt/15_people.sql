@@ -33,7 +33,7 @@ BEGIN
     obstacles := ARRAY(SELECT why FROM snowflake_adopt.why_not_online(relation, column_name, published) why ORDER BY why);
     IF obstacles <> '{}' THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = format('%s cannot be adopted while it is in use', relation),
-            DETAIL = array_to_string(obstacles, E'\n'), HINT = 'Nothing was changed. See docs/online.md in the documentation of snowflake_pg for what to do.';
+            DETAIL = array_to_string(obstacles, E'\n'), HINT = 'Nothing was changed. See docs/adopting.md in the documentation of snowflake_pg for what to do.';
     END IF;
     -- mutant: begin-for-others
     IF NOT snowflake_adopt.may_change(relation) THEN

@@ -109,14 +109,12 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let project_of_django = project_of_django.map(|file| format!("python/shop/{file}"));
     let objects = objects::programs().chain(["prisma/schema.prisma"]);
     let clients = objects.chain(within::PYTHON).chain(within::OTHERS).chain(nested::PROGRAMS);
-    let clients = clients.chain(created_at::programs()).map(str::to_owned).chain(project_of_django);
+    let clients = clients.chain(created_at::programs()).chain(online::PROGRAMS);
+    let clients = clients.map(str::to_owned).chain(project_of_django);
     let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
     let mut shown = 0;
-    let online = online::PROGRAMS.map(str::to_owned).to_vec();
     let shards = shards::QUICK.into_iter().chain(shards::OTHERS).map(str::to_owned).collect();
-    for (document, programs) in
-        [("clients", clients.collect()), ("formats", formats.collect()), ("online", online), ("sharding", shards)]
-    {
+    for (document, programs) in [("clients", clients.collect()), ("formats", formats.collect()), ("sharding", shards)] {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
         for program in programs {
             for recipe in program::recipes(&program) {

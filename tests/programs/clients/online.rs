@@ -1,4 +1,4 @@
-//! Projects of frameworks have a table adopted while processes of them use it, as docs/online.md shows. A process prints
+//! Projects of frameworks have a table adopted while processes of them use it, as docs/clients.md shows. A process prints
 //! after each round of work what has failed in it.
 
 use super::program;
