@@ -170,7 +170,7 @@ fn a_fleet_goes_from_data_centers_to_one_number_and_back_without_a_person() {
     assert_eq!(report.duplicates(), 0);
 }
 
-/// pg_upgrade brings neither the state file nor the mark in WAL. docs/operations.md says what to do.
+/// pg_upgrade brings neither the state file nor the mark in WAL. docs/deployment.md says what to do.
 #[test]
 fn a_server_that_is_ahead_of_its_clock_goes_through_pg_upgrade_with_its_state_directory() {
     let builder = Cluster::builder().worker(1).set("snowflake_pg.max_borrow", "2min");

@@ -90,7 +90,7 @@ impl Report {
             let picture = question.picture();
             fs::write(directory.join(&picture), chart::draw(&answer))?;
             let heading = question.heading();
-            let _ = write!(page, "\n### {heading}\n\n![{heading}]({picture})\n\n{}", table::of(&answer));
+            let _ = write!(page, "\n### {heading}\n\n![]({picture})\n\n{}", table::of(&answer));
         }
         fs::write(directory.join("results.md"), page)?;
         Ok(directory)
