@@ -113,8 +113,8 @@ fn the_documents_show_what_the_programs_of_clients_do() {
     let clients = clients.map(str::to_owned).chain(project_of_django);
     let formats = json::PYTHON.into_iter().chain(json::OTHERS).chain(["python/settings.py"]).map(str::to_owned);
     let mut shown = 0;
-    let shards: Vec<_> = shards::QUICK.into_iter().chain(shards::OTHERS).map(str::to_owned).collect();
-    for (document, programs) in [("clients", clients.collect()), ("formats", formats.collect()), ("sharding", shards)] {
+    let pages: [(&str, Vec<_>); 2] = [("clients", clients.collect()), ("formats", formats.collect())];
+    for (document, programs) in pages {
         let text = fs::read_to_string(project().join(format!("docs/{document}.md"))).expect("a document");
         for program in programs {
             for recipe in program::recipes(&program) {

@@ -1,4 +1,4 @@
-//! Programs find the shard of an ID without asking, as docs/sharding.md shows.
+//! Programs find the shard of an ID without asking, by what users copy from examples/shards.
 
 use super::program;
 use std::fs;
@@ -26,4 +26,14 @@ fn programs_in_python_and_javascript_find_the_shard_of_an_id_as_postgresql_does(
 #[test(By("make suite NAME=clients"))]
 fn programs_in_other_languages_find_the_shard_of_an_id_as_postgresql_does() {
     find(&OTHERS);
+}
+
+#[test]
+fn the_examples_have_what_the_programs_find_shards_by() {
+    for program in QUICK.iter().chain(&OTHERS) {
+        let name = program.rsplit('/').next().expect("a name").to_lowercase();
+        let example = fs::read_to_string(project().join("examples/shards").join(name)).expect("an example");
+        let recipes = program::recipes(program);
+        assert!(recipes.len() == 1 && example.contains(&recipes[0]), "{program}");
+    }
 }
