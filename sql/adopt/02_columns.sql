@@ -57,15 +57,23 @@ CREATE FUNCTION snowflake_adopt.members(relation regclass) RETURNS SETOF regclas
 $$;
 COMMENT ON FUNCTION snowflake_adopt.members(regclass) IS 'not to be called: a table, and its partitions or the tables that inherit from it';
 
--- Commands name a table. Its owner could change that of another owner then, and run its code: a superuser, or a member of that role.
-CREATE FUNCTION snowflake_adopt.why_no_schema(relation regclass) RETURNS SETOF text
+-- Commands name what is in a schema. Whoever owns what they mean could change that of another owner then, and run its code: a superuser,
+-- or a member of that role.
+CREATE FUNCTION snowflake_adopt.lesser_owner(schema oid, owner oid) RETURNS regrole
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s, who owns %s, has the rights of %s, who owns its schema: give both to one role.', relowner::regrole, member, s.oid::regrole)
-    FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member JOIN pg_namespace n ON n.oid = relnamespace
-    JOIN pg_roles s ON s.oid = CASE nspowner WHEN 'pg_database_owner'::regrole
+    SELECT s.oid::regrole FROM pg_namespace n JOIN pg_roles s ON s.oid = CASE nspowner WHEN 'pg_database_owner'::regrole
         THEN (SELECT datdba FROM pg_database WHERE datname = current_database()) ELSE nspowner END
     -- mutant: schema-of-others
-    WHERE pg_has_role(relowner, s.oid, 'USAGE') AND NOT pg_has_role(s.oid, relowner, 'MEMBER')
+    WHERE n.oid = schema AND pg_has_role(owner, s.oid, 'USAGE') AND NOT pg_has_role(s.oid, owner, 'MEMBER')
+$$;
+COMMENT ON FUNCTION snowflake_adopt.lesser_owner(oid, oid) IS
+    'not to be called: the owner of a schema, if an owner of something in it has the rights of that role, and not the other way round; else NULL';
+
+CREATE FUNCTION snowflake_adopt.why_no_schema(relation regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s, who owns %s, has the rights of %s, who owns its schema: give both to one role.', relowner::regrole, member, lesser)
+    FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member
+    CROSS JOIN LATERAL snowflake_adopt.lesser_owner(relnamespace, relowner) lesser WHERE lesser IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake_adopt.why_no_schema(regclass) IS
     'not to be called: who could put another table in the place of one, whose code would run as its owner';

@@ -6,7 +6,7 @@
 use super::caller;
 use super::database::definer;
 use crate::postgres::catalog::function_owner;
-use crate::postgres::command::{self, As, must_become};
+use crate::postgres::command;
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{ObjectAccessType, Oid};
@@ -21,7 +21,6 @@ thread_local! {
     static WATCHED: RefCell<Option<Watched>> = const { RefCell::new(None) };
 }
 
-#[derive(Clone)]
 struct Watched {
     /// Raises an ERROR if the tables call functions of other roles than these.
     check: String,
@@ -116,17 +115,12 @@ fn is_of_others(function: Oid) -> bool {
 /// is none of these for one of these tables, and also if these would call one later. Returns its first value if that is a bigint.
 #[pg_extern(sql = false)]
 fn snowflake_run_calling_only(role: Oid, tables: Array<Oid>, roles: Array<Oid>, command: &[u8]) -> Option<i64> {
-    // SAFETY: every session has a user.
-    must_become(unsafe { pg_sys::GetUserId() }, role);
     let roles: Vec<Oid> = roles.iter_deny_null().collect();
     let list = |oids: &[Oid]| oids.iter().map(|oid| oid.to_u32().to_string()).collect::<Vec<_>>().join(",");
     let tables: Vec<Oid> = tables.iter_deny_null().collect();
     let check = format!("SELECT snowflake_adopt.must_call_only('{{{}}}', '{{{}}}')", list(&tables), list(&roles));
     let _watch = Watch::begin(Watched { check, roles, is_known: false });
-    let value = {
-        let _role = As::begin(role);
-        command::run(&[command])
-    };
+    let value = command::run_as(role, command);
     WATCHED.with_borrow_mut(|watched| watched.iter_mut().for_each(|watched| watched.is_known = false));
     // mutant: plan-code-of-others
     look();
