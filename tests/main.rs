@@ -1,6 +1,7 @@
 //! The extension's promises on real servers, with PostgreSQL alone.
 
 mod adopt;
+mod calls;
 mod faults;
 mod hosted;
 mod registry;

@@ -33,7 +33,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_set_worker_id(integer, integer) IS
-    'sets the worker ID of this database, which no other database and no other server may have; for its owner';
+    'for the owner: sets the worker ID of this database, which no other database and no other server may have';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_set_layout(layout text) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -60,7 +60,7 @@ BEGIN
     EXECUTE format('CREATE OR REPLACE FUNCTION ids.snowflake_layout() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN %L::text', layout);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_set_layout(text) IS 'sets the layout of this database, before its first ID; for its owner';
+COMMENT ON FUNCTION ids.snowflake_set_layout(text) IS 'for the owner: sets the layout of this database, before its first ID';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_advance(past bigint, force boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -85,4 +85,4 @@ BEGIN
     PERFORM ids.snowflake_raise(NULL, past, NULL);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_advance(bigint, boolean) IS 'makes all new IDs greater than past; for the owner of the database';
+COMMENT ON FUNCTION ids.snowflake_advance(bigint, boolean) IS 'for the owner: makes all new IDs greater than past';

@@ -55,7 +55,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_key_of(regclass, boolean) IS
-    'not to be called: the primary key for a generated column of its time, or an error';
+    'not to be called directly: the primary key for a generated column of its time, or an error';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_add_created_at(
     relation regclass, column_name name, stored boolean, of_type regtype, layout text)

@@ -10,7 +10,7 @@ BEGIN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_must_not_be_negative(bigint) IS 'not to be called: the error for a negative ID';
+COMMENT ON FUNCTION ids.snowflake_must_not_be_negative(bigint) IS 'not to be called directly: the error for a negative ID';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_time_of(id bigint, f ids.snowflake_fields) RETURNS timestamptz
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -24,7 +24,7 @@ BEGIN
     RETURN ids.snowflake_at(f.epoch + f.tick_ms * ((id >> f.timestamp_shift) & ~(-1::bigint << f.timestamp_bits)));
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_time_of(bigint, ids.snowflake_fields) IS 'not to be called: when an ID was issued';
+COMMENT ON FUNCTION ids.snowflake_time_of(bigint, ids.snowflake_fields) IS 'not to be called directly: when an ID was issued';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -50,7 +50,7 @@ BEGIN
     tag := CASE WHEN f.tag_bits > 0 THEN (id >> f.tag_shift) & ~(-1::bigint << f.tag_bits) END;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_unpack(bigint, ids.snowflake_fields) IS 'not to be called: the fields of an ID';
+COMMENT ON FUNCTION ids.snowflake_unpack(bigint, ids.snowflake_fields) IS 'not to be called directly: the fields of an ID';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_decode(
         id bigint, layout text,

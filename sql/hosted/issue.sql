@@ -190,7 +190,7 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_take(bigint) IS 'not to be called: takes a number of adjacent positions, and returns the last ID';
+COMMENT ON FUNCTION ids.snowflake_take(bigint) IS 'not to be called directly: takes a number of adjacent positions, and returns the last ID';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_nextval() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE

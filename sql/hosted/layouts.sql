@@ -26,12 +26,12 @@ COMMENT ON FUNCTION ids.snowflake_script_version() IS 'not to be called: version
 CREATE OR REPLACE FUNCTION ids.snowflake_max_ahead_ms() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 2000::bigint;
-COMMENT ON FUNCTION ids.snowflake_max_ahead_ms() IS 'not to be called: how far IDs can be ahead of the clock, and how far ahead they begin after a start';
+COMMENT ON FUNCTION ids.snowflake_max_ahead_ms() IS 'not to be called directly: how far IDs can be ahead of the clock, and how far ahead they begin after a start';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_max_wait_ms() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 3000::bigint;
-COMMENT ON FUNCTION ids.snowflake_max_wait_ms() IS 'not to be called: a call that would wait longer for the clock is refused';
+COMMENT ON FUNCTION ids.snowflake_max_wait_ms() IS 'not to be called directly: a call that would wait longer for the clock is refused';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_max_count() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -60,12 +60,12 @@ CREATE OR REPLACE FUNCTION ids.snowflake_presets() RETURNS jsonb
         "discord": {"place": 16, "layout": "t42 d5 w5 s12 unit=1ms epoch=1420070400000", "source": "discord/discord-api-docs, Reference.md"},
         "mastodon": {"place": 17, "layout": "t48 s16 unit=1ms epoch=0", "source": "mastodon/mastodon, lib/mastodon/snowflake.rb"}
     }'::jsonb;
-COMMENT ON FUNCTION ids.snowflake_presets() IS 'not to be called: use the view snowflake_layouts';
+COMMENT ON FUNCTION ids.snowflake_presets() IS 'not to be called directly: use the view snowflake_layouts';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_preset(name text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ids.snowflake_presets() -> lower(name COLLATE "C") ->> 'layout';
-COMMENT ON FUNCTION ids.snowflake_preset(text) IS 'not to be called: the fields of a layout with a name';
+COMMENT ON FUNCTION ids.snowflake_preset(text) IS 'not to be called directly: the fields of a layout with a name';
 
 -- A time from Unix milliseconds. Exact: the product of an interval is rounded to 53 bits, and both products here have fewer.
 CREATE OR REPLACE FUNCTION ids.snowflake_at(ms bigint) RETURNS timestamptz
@@ -74,7 +74,7 @@ BEGIN
     RETURN ('1970-01-01'::timestamp + interval '1 hour' * (ms / 3600000)::float8 + interval '1 millisecond' * (ms % 3600000)::float8) AT TIME ZONE 'UTC';
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_at(bigint) IS 'not to be called: a time of Unix milliseconds';
+COMMENT ON FUNCTION ids.snowflake_at(bigint) IS 'not to be called directly: a time of Unix milliseconds';
 
 -- A time as messages show it.
 CREATE OR REPLACE FUNCTION ids.snowflake_display_time(ms bigint) RETURNS text
@@ -83,17 +83,17 @@ CREATE OR REPLACE FUNCTION ids.snowflake_display_time(ms bigint) RETURNS text
         to_char('1970-01-01'::timestamp + interval '1 hour' * (ms / 3600000)::float8 + interval '1 millisecond' * (ms % 3600000)::float8,
             CASE WHEN ms % 1000 = 0 THEN 'YYYY-MM-DD"T"HH24:MI:SS"Z"' WHEN ms % 100 = 0 THEN 'YYYY-MM-DD"T"HH24:MI:SS.FF1"Z"'
                 WHEN ms % 10 = 0 THEN 'YYYY-MM-DD"T"HH24:MI:SS.FF2"Z"' ELSE 'YYYY-MM-DD"T"HH24:MI:SS.FF3"Z"' END) END;
-COMMENT ON FUNCTION ids.snowflake_display_time(bigint) IS 'not to be called: a time in messages';
+COMMENT ON FUNCTION ids.snowflake_display_time(bigint) IS 'not to be called directly: a time in messages';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_display_unit(tick_ms bigint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN CASE tick_ms WHEN 1000 THEN '1s' ELSE tick_ms || 'ms' END;
-COMMENT ON FUNCTION ids.snowflake_display_unit(bigint) IS 'not to be called: the unit of a layout in messages';
+COMMENT ON FUNCTION ids.snowflake_display_unit(bigint) IS 'not to be called directly: the unit of a layout in messages';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_years(timestamp_bits integer, tick_ms bigint) RETURNS numeric
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (2::float8 ^ timestamp_bits::float8 * tick_ms::float8 / (365.2425 * 86400000)::float8)::numeric;
-COMMENT ON FUNCTION ids.snowflake_years(integer, bigint) IS 'not to be called: how long the timestamps of a layout last';
+COMMENT ON FUNCTION ids.snowflake_years(integer, bigint) IS 'not to be called directly: how long the timestamps of a layout last';
 
 -- The milliseconds of a unit such as 10ms or 1s; NULL if it is none.
 CREATE OR REPLACE FUNCTION ids.snowflake_unit_ms(unit text) RETURNS bigint
@@ -107,7 +107,7 @@ BEGIN
     RETURN CASE WHEN ms BETWEEN 1 AND 1000 THEN ms END;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_unit_ms(text) IS 'not to be called: the milliseconds of a unit';
+COMMENT ON FUNCTION ids.snowflake_unit_ms(text) IS 'not to be called directly: the milliseconds of a unit';
 
 -- The Unix milliseconds of an epoch, a number or a time with a zone; NULL if it is none. Checked before they are cast: a subtransaction is
 -- refused in parallel queries. (No letter after a colon: tools take that for a parameter.)
@@ -136,7 +136,7 @@ BEGIN
     RETURN CASE WHEN ms BETWEEN 0 AND last_time THEN ms END;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_epoch_ms(text) IS 'not to be called: the Unix milliseconds of an epoch';
+COMMENT ON FUNCTION ids.snowflake_epoch_ms(text) IS 'not to be called directly: the Unix milliseconds of an epoch';
 
 -- Why a token is wrong, after these fields, this unit and this epoch; NULL if it is right.
 CREATE OR REPLACE FUNCTION ids.snowflake_token_error(token text, fields text[], tick_ms bigint, epoch bigint) RETURNS text
@@ -164,7 +164,7 @@ BEGIN
     RETURN format('"%s" ', token) || reason;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_token_error(text, text[], bigint, bigint) IS 'not to be called: why a part of a layout is wrong';
+COMMENT ON FUNCTION ids.snowflake_token_error(text, text[], bigint, bigint) IS 'not to be called directly: why a part of a layout is wrong';
 
 -- The parts of a layout's text, or why it is none.
 CREATE OR REPLACE FUNCTION ids.snowflake_parse(layout text, OUT fields text[], OUT tick_ms bigint, OUT epoch bigint, OUT reason text)
@@ -198,7 +198,7 @@ BEGIN
     epoch := coalesce(epoch, split_part(preset, 'epoch=', 2)::bigint);
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_parse(text) IS 'not to be called: the parts of a layout';
+COMMENT ON FUNCTION ids.snowflake_parse(text) IS 'not to be called directly: the parts of a layout';
 
 -- Each field at its place, from the lowest on. One that the layout lacks has no bits.
 CREATE OR REPLACE FUNCTION ids.snowflake_arrange(fields text[]) RETURNS ids.snowflake_fields
@@ -224,7 +224,7 @@ BEGIN
     RETURN f;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_arrange(text[]) IS 'not to be called: where the fields of a layout are, before its unit and epoch are known';
+COMMENT ON FUNCTION ids.snowflake_arrange(text[]) IS 'not to be called directly: where the fields of a layout are, before its unit and epoch are known';
 
 -- Where the fields of a layout are. IMMUTABLE: with a constant, the planner calls it once.
 CREATE OR REPLACE FUNCTION ids.snowflake_fields(layout text) RETURNS ids.snowflake_fields
@@ -260,7 +260,7 @@ BEGIN
     RETURN f;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_fields(text) IS 'not to be called: where the fields of a layout are';
+COMMENT ON FUNCTION ids.snowflake_fields(text) IS 'not to be called directly: where the fields of a layout are';
 
 CREATE OR REPLACE VIEW ids.snowflake_layouts AS
     SELECT name, split_part((f).text, ' unit', 1) AS fields, interval '1 millisecond' * (f).tick_ms::float8 AS unit, ids.snowflake_at((f).epoch) AS epoch,
@@ -299,4 +299,4 @@ COMMENT ON FUNCTION ids.snowflake_registration() IS 'not to be called: which cal
 CREATE OR REPLACE FUNCTION ids.snowflake_own_fields() RETURNS ids.snowflake_fields
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN ids.snowflake_fields(ids.snowflake_layout());
-COMMENT ON FUNCTION ids.snowflake_own_fields() IS 'not to be called: where the fields of this database''s layout are';
+COMMENT ON FUNCTION ids.snowflake_own_fields() IS 'not to be called directly: where the fields of this database''s layout are';

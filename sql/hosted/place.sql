@@ -9,7 +9,7 @@ BEGIN
     RETURN shards;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_must_be_shards(integer) IS 'not to be called: the error for fewer shards than one';
+COMMENT ON FUNCTION ids.snowflake_must_be_shards(integer) IS 'not to be called directly: the error for fewer shards than one';
 
 -- The seed of PostgreSQL's hash partitions, and 2^64 plus what it adds to the hash of a key of one column. All of it is strict, so the
 -- planner inlines it.
@@ -64,7 +64,7 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_take_placed(integer, integer) IS 'not to be called: takes an ID with this remainder of the hash';
+COMMENT ON FUNCTION ids.snowflake_take_placed(integer, integer) IS 'not to be called directly: takes an ID with this remainder of the hash';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for_shard(shards integer, shard integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -114,7 +114,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_place_of(regclass) IS 'not to be called: which IDs fall into a hash partition';
+COMMENT ON FUNCTION ids.snowflake_place_of(regclass) IS 'not to be called directly: which IDs fall into a hash partition';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_nextval_for(relation regclass) RETURNS bigint
     LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -138,7 +138,7 @@ COMMENT ON FUNCTION ids.snowflake_set_last(bigint) IS 'not to be called: sets th
 CREATE OR REPLACE FUNCTION ids.snowflake_unix_ms() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN floor(date_part('epoch', clock_timestamp()) * 1000)::bigint;
-COMMENT ON FUNCTION ids.snowflake_unix_ms() IS 'not to be called: the clock in Unix milliseconds';
+COMMENT ON FUNCTION ids.snowflake_unix_ms() IS 'not to be called directly: the clock in Unix milliseconds';
 
 -- The first position of the tick of a time.
 CREATE OR REPLACE FUNCTION ids.snowflake_tick(ms bigint, f ids.snowflake_fields) RETURNS bigint

@@ -26,7 +26,7 @@ BEGIN
     problem_sqlstate := trouble.code;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_get_status() IS 'not to be called: use the view snowflake_status';
+COMMENT ON FUNCTION ids.snowflake_get_status() IS 'not to be called directly: use the view snowflake_status';
 
 CREATE OR REPLACE VIEW ids.snowflake_status AS SELECT * FROM ids.snowflake_get_status();
 COMMENT ON VIEW ids.snowflake_status IS 'one row: whether this database issues IDs, and which';

@@ -38,7 +38,7 @@ BEGIN
     RETURN alphabet;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_digits(text, text) IS 'not to be called: the digits of an encoding';
+COMMENT ON FUNCTION ids.snowflake_digits(text, text) IS 'not to be called directly: the digits of an encoding';
 
 -- Not STRICT: no alphabet means the usual one. NULL for another argument gives NULL.
 CREATE OR REPLACE FUNCTION ids.snowflake_to_text(id bigint, encoding text, alphabet text DEFAULT NULL) RETURNS text

@@ -12,7 +12,7 @@ BEGIN
         HINT = 'snowflake_bound() and snowflake_within() take any time.';
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_refuse_time(timestamptz, ids.snowflake_fields) IS 'not to be called: the error for a time that a layout does not have';
+COMMENT ON FUNCTION ids.snowflake_refuse_time(timestamptz, ids.snowflake_fields) IS 'not to be called directly: the error for a time that a layout does not have';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_refuse_negative(f ids.snowflake_fields) RETURNS void
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -21,7 +21,7 @@ BEGIN
         DETAIL = format('IDs after %s are negative, and do not sort by time.', ids.snowflake_display_time(f.epoch + f.tick_ms * f.last_tick));
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_refuse_negative(ids.snowflake_fields) IS 'not to be called: the error for a time whose IDs are negative';
+COMMENT ON FUNCTION ids.snowflake_refuse_negative(ids.snowflake_fields) IS 'not to be called directly: the error for a time whose IDs are negative';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_must_sort(f ids.snowflake_fields) RETURNS void
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -33,7 +33,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_must_sort(ids.snowflake_fields) IS 'not to be called: the error for a layout whose IDs do not sort by time';
+COMMENT ON FUNCTION ids.snowflake_must_sort(ids.snowflake_fields) IS 'not to be called directly: the error for a layout whose IDs do not sort by time';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_min_id(at timestamptz, layout text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -120,7 +120,7 @@ BEGIN
     RETURN value << shift;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_in_field(text, bigint, integer, integer, ids.snowflake_fields) IS 'not to be called: a number, shifted to its field of an ID';
+COMMENT ON FUNCTION ids.snowflake_in_field(text, bigint, integer, integer, ids.snowflake_fields) IS 'not to be called directly: a number, shifted to its field of an ID';
 
 -- Not STRICT: decoding gives NULL for a field that the layout does not have, and composing takes it back.
 CREATE OR REPLACE FUNCTION ids.snowflake_compose(

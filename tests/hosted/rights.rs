@@ -107,7 +107,7 @@ const FOR_THE_OWNER: &[&str] = &[
 ];
 
 #[test]
-fn every_function_is_for_everybody_or_for_the_owner_and_one_that_is_not_listed_is_for_the_owner() {
+fn every_function_is_for_everybody_or_for_the_owner_and_one_without_a_comment_is_for_the_owner() {
     let cluster = Cluster::builder().start();
     let mut client = cluster.connect();
     client
@@ -120,7 +120,7 @@ fn every_function_is_for_everybody_or_for_the_owner_and_one_that_is_not_listed_i
         WHERE pronamespace = 'public'::regnamespace AND NOT has_function_privilege('passer_by', oid, 'EXECUTE')";
     let mut expected = [FOR_THE_OWNER, &["snowflake_forgotten"]].concat();
     expected.sort_unstable();
-    let new = "list each function that is new in FOR_THE_OWNER, or in sql/hosted/rights.sql if everybody may call it";
+    let new = "list each new function in FOR_THE_OWNER, or let everybody call it by its comment: sql/hosted/rights.sql";
     assert_eq!(value(&mut client, closed), expected.join(" "), "{new}");
     let users = "SELECT string_agg(DISTINCT proname, ' ' ORDER BY proname) FROM pg_proc
         WHERE pronamespace = 'public'::regnamespace AND proname <> 'snowflake_forgotten'

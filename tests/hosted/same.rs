@@ -75,23 +75,26 @@ fn every_call_gives_the_same_in_both_editions() {
 
 /// A stored expression of a dump names functions with their types.
 #[test]
-fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_servers_alone() {
+fn every_function_of_the_extension_is_there_with_equal_arguments_and_rights_or_for_servers() {
     let extension = Cluster::builder().worker(7).database();
     let mut extension = extension.connect();
     extension.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let server = Cluster::builder().start();
     let mut hosted = server.connect();
     hosted.batch_execute(&hosted_script()).expect("the script");
-    let signatures = "SELECT p.oid::regprocedure::text || ' ' || pg_get_function_result(p.oid) FROM pg_proc p
-        WHERE proname LIKE 'snowflake%' AND obj_description(p.oid, 'pg_proc') NOT LIKE 'not to be called%' ORDER BY 1";
-    let [theirs, ours] = [&mut extension, &mut hosted].map(|client| {
-        let rows = client.query(signatures, &[]).expect("functions");
-        let names = rows.iter().map(|row| row.get::<_, String>(0));
-        // Those of a type, which is a domain here.
-        names
-            .filter(|name| !["internal", "cstring", "(snowflake", "snowflake("].iter().any(|of| name.contains(of)))
-            .collect::<Vec<_>>()
-    });
+    let mut signatures = |of: &str| {
+        let signatures = format!("SELECT p.oid::regprocedure::text || ' ' || pg_get_function_result(p.oid) FROM pg_proc p
+        WHERE proname LIKE 'snowflake%' AND obj_description(p.oid, 'pg_proc') NOT LIKE 'not to be called%' {of} ORDER BY 1");
+        [&mut extension, &mut hosted].map(|client| {
+            let rows = client.query(&signatures, &[]).expect("functions");
+            let names = rows.iter().map(|row| row.get::<_, String>(0));
+            // Those of a type, which is a domain here.
+            names
+                .filter(|name| !["internal", "cstring", "(snowflake", "snowflake("].iter().any(|of| name.contains(of)))
+                .collect::<Vec<_>>()
+        })
+    };
+    let [theirs, ours] = signatures("");
     let missing: Vec<_> = theirs.iter().filter(|name| !ours.contains(name)).collect();
     let what = "functions that sql/hosted lacks: add each there, or to FOR_SERVERS in tests/hosted/same.rs \
                 if hosted databases cannot have it";
@@ -100,6 +103,12 @@ fn every_function_of_the_extension_is_there_with_the_same_arguments_or_is_for_se
     let what = "functions that only sql/hosted has: give each the arguments and the result of the extension's, or \
                 add it to FOR_DATABASES";
     assert_listed(&more, FOR_DATABASES, what);
+    let closed = signatures("AND NOT has_function_privilege('public', p.oid, 'EXECUTE')");
+    let [theirs, ours] = closed.map(|closed| {
+        let both = closed.into_iter().filter(|name| theirs.contains(name) && ours.contains(name));
+        both.collect::<Vec<_>>()
+    });
+    assert_eq!(ours, theirs, "functions for the owner of a hosted database, and those for superusers of a server");
 }
 
 /// What the extension alone has: for its files, processes and partitions, readers, outsiders, and other servers.

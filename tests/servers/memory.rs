@@ -1,30 +1,28 @@
 //! What callers choose the length of, where the server may not have that much memory.
 
+use crate::calls::functions;
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
+use testbed::postgres::Client;
 use testbed::{Cluster, test, value};
 
-/// Each of our functions that takes a text, as a call with a long one in one place, and what is expected elsewhere.
-const CALLS: &str = "SELECT format('SELECT * FROM %s(%s)', p.oid::regproc, string_agg(
-        CASE WHEN other.n = long.n AND other.kind = 'text[]'::regtype THEN 'ARRAY[repeat(''t'', $1)]'
-            WHEN other.n = long.n AND other.kind = 'bytea'::regtype THEN 'convert_to(repeat(''t'', $1), ''UTF8'')'
-            WHEN other.n = long.n THEN format('repeat(''t'', $1)::%s', other.kind::regtype)
-            WHEN other.kind = 'text'::regtype THEN '''base62'''
-            WHEN other.kind = 'oid'::regtype THEN 'current_user::regrole::oid'
-            WHEN other.kind = 'regclass'::regtype THEN '''parted''::regclass'
-            WHEN other.kind = 'interval'::regtype THEN 'interval ''1 day'''
-            WHEN other.kind = 'timestamptz'::regtype THEN 'now()'
-            WHEN other.kind = 'boolean'::regtype THEN 'true'
-            WHEN other.kind = 'anyelement'::regtype THEN 'NULL::parted'
-            ELSE format('1::%s', other.kind::regtype) END, ', ' ORDER BY other.n))
-    FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-    JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'snowflake_pg'
-    CROSS JOIN unnest(p.proargtypes::oid[]) WITH ORDINALITY long (kind, n)
-    CROSS JOIN unnest(p.proargtypes::oid[]) WITH ORDINALITY other (kind, n)
-    WHERE p.prokind = 'f' AND long.kind::regtype IN ('text', 'text[]', 'bytea')
-        AND 'internal'::regtype <> ALL (p.proargtypes::oid[])
-    GROUP BY p.oid, long.n ORDER BY 1";
+/// Calls of each of our functions that takes a text, with a text in one place that is as long as `$1` says.
+fn calls(client: &mut Client) -> Vec<String> {
+    let mut calls = Vec::new();
+    for function in functions(client) {
+        for (nth, (_, kind)) in function.arguments.iter().enumerate() {
+            let long = match &**kind {
+                "text" => "repeat('t', $1)",
+                "text[]" => "ARRAY[repeat('t', $1)]",
+                "bytea" => "convert_to(repeat('t', $1), 'UTF8')",
+                _ => continue,
+            };
+            calls.push(format!("SELECT * FROM {}", function.call(Some(nth), long)));
+        }
+    }
+    calls
+}
 
 /// Where Rust would ask for memory that there is not, the process would end, and with it all sessions.
 #[test]
@@ -33,10 +31,10 @@ fn no_text_of_any_length_ends_a_process_where_memory_is_limited() {
     let mut client = cluster.connect();
     client
         .batch_execute(
-            "CREATE EXTENSION snowflake_pg; CREATE TABLE parted (id bigint PRIMARY KEY) PARTITION BY RANGE (id)",
+            "CREATE EXTENSION snowflake_pg; CREATE TABLE days (id bigint PRIMARY KEY) PARTITION BY RANGE (id)",
         )
         .expect("the extension");
-    let calls: Vec<String> = client.query(CALLS, &[]).expect("calls").iter().map(|row| row.get(0)).collect();
+    let calls = calls(&mut client);
     for function in ["snowflake_decode(", "snowflake_from_text(", "snowflake_check_fleet(", "snowflake_encrypt("] {
         assert!(calls.iter().any(|call| call.contains(function)), "{function} is not among {calls:?}");
     }
@@ -66,7 +64,7 @@ fn no_text_of_any_length_ends_a_process_where_memory_is_limited() {
     assert_eq!(value(&mut connect(&cluster), "SELECT snowflake_nextval() > 0"), "t");
 }
 
-fn connect(cluster: &Cluster) -> testbed::postgres::Client {
+fn connect(cluster: &Cluster) -> Client {
     for _ in 0..600 {
         if let Ok(client) = cluster.try_connect() {
             return client;

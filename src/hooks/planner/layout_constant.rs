@@ -14,26 +14,10 @@
 use super::functions::Known;
 use super::id::text;
 use crate::config::gucs;
-use crate::postgres::catalog::{everybody_may_call, is_ours, sibling_function};
+use crate::postgres::catalog::{everybody_may_call, function_name, is_ours, sibling_function};
 use pgrx::PgList;
 use pgrx::pg_sys::{FuncExpr, Node, Oid, TEXTOID};
 use pgrx::prelude::*;
-use std::ffi::CStr;
-
-/// The functions with an optional layout as their last argument, except `snowflake_explain`: without one, it says which life
-/// of this server issued the ID. By name, since an older script of the extension may lack some.
-const NAMES: [&CStr; 10] = [
-    c"snowflake_add_created_at",
-    c"snowflake_bound",
-    c"snowflake_compose",
-    c"snowflake_create_partitions",
-    c"snowflake_decode",
-    c"snowflake_min_id",
-    c"snowflake_partitions",
-    c"snowflake_time_expression",
-    c"snowflake_timestamp",
-    c"snowflake_within",
-];
 
 /// Adds the layout to a call, if the function has an optional layout.
 #[pg_guard]
@@ -75,15 +59,12 @@ fn with_layout(function: Oid) -> Option<Oid> {
     VARIANTS.with(|variants| variants.get(function, look_up))
 }
 
-/// The variant with a layout of a function of this extension; `None` for other functions, and unless PUBLIC may execute
-/// both: a plan is kept when its session changes its role.
+/// The variant of a function of this extension with one more text, which is the layout; `None` for other functions, and
+/// unless PUBLIC may execute both: a plan is kept when its session changes its role.
 fn look_up(function: Oid) -> Option<Oid> {
-    // SAFETY: takes any OID, and returns a C string, or null if there is no such function.
-    let name = unsafe {
-        let name = pg_sys::get_func_name(function);
-        if name.is_null() { return None } else { CStr::from_ptr(name) }
-    };
-    if !NAMES.contains(&name) {
+    let name = function_name(function)?;
+    // Without a layout, `snowflake_explain` says which life of this server issued the ID.
+    if !name.to_bytes().starts_with(b"snowflake_") || name.as_c_str() == c"snowflake_explain" {
         return None;
     }
     let (mut types, mut count) = (std::ptr::null_mut(), 0);
@@ -94,7 +75,7 @@ fn look_up(function: Oid) -> Option<Oid> {
         let count = usize::try_from(count).unwrap_or(0);
         if types.is_null() { &[][..] } else { std::slice::from_raw_parts(types, count) }
     };
-    let variant = sibling_function(function, name, &[types, &[TEXTOID]].concat());
+    let variant = sibling_function(function, &name, &[types, &[TEXTOID]].concat());
     let both = [function, variant];
     // mutant: constant-ours
     // mutant: constant-rights
