@@ -21,14 +21,12 @@ mod server;
 mod set;
 mod strict;
 
-pub use clock::{max_forward_jump_ms, may_use_time_stamp_counter};
-pub use mark::{
-    detects_clones, first_wait_ms, keep_warm, reserve_ahead_ms, start_wait_ms, state_directory, vmclock, wal_mark,
-};
-pub use policy::{clock_regression, max_borrow_ms, max_wait_ms, policy, sequence_exhaustion};
-pub use readers::{enable_time_ranges, track_writers};
-pub use serial::{has_serial_schemas, is_serial_schema, widens_serial};
-pub use server::{citus_database, datacenter_id, layout, layout_text, show_own_worker, worker_id};
+pub use clock::*;
+pub use mark::*;
+pub use policy::*;
+pub use readers::*;
+pub use serial::*;
+pub use server::*;
 pub use set::set_parameters;
 pub use strict::{InvalidSetting, invalid_setting};
 

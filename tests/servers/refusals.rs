@@ -168,6 +168,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
 /// than the one that was meant could be those of another server, and another margin could be none.
 #[test]
 fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
+    // One of each kind.
     for (variable, text, detail) in [
         (
             "snowflake_pg.layout",
@@ -179,16 +180,10 @@ fn a_configuration_that_cannot_be_read_is_never_replaced_by_the_default() {
         ("snowflake_pg.datacenter_id", "", "It is not set."),
         ("snowflake_pg.datacenter_id", "-1", NEGATIVE),
         ("snowflake_pg.wal_mark", "required", "Available values: off, prefer, require."),
-        ("snowflake_pg.clock_regression", "eror", "Available values: borrow, wait, error, history."),
         (
             "snowflake_pg.max_borrow",
             "30 secs",
             "Valid values are integers from 0 to 86400000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
-        ),
-        (
-            "snowflake_pg.reserve_ahead",
-            "2h",
-            "Valid values are integers from 100 to 60000, in milliseconds or with a unit: \"us\", \"ms\", \"s\", \"min\", \"h\", \"d\".",
         ),
         ("snowflake_pg.worker_id", "-1", NEGATIVE),
         ("snowflake_pg.worker_id", "-x", SOURCES),
