@@ -20,6 +20,8 @@ fn the_files_of_all_packages_have_the_version_of_the_extension() {
     assert_eq!(changelog.lines().next(), Some(&*format!("snowflake-pg ({VERSION}-1) unstable; urgency=medium")));
     let spec = text("contrib/packaging/rpm/snowflake_pg.spec");
     assert!(spec.contains(&format!("\nVersion:        {VERSION}\n")) && spec.contains(&format!("> - {VERSION}-1\n")));
+    let pigsty = text("contrib/packaging/pigsty.csv");
+    assert_eq!(pigsty.matches(&format!(",{VERSION},")).count(), 3, "version, rpm_ver and deb_ver: {pigsty}");
     let hosted = version_of("snowflake_hosted");
     assert_eq!(hosted_script().matches(&format!("'{hosted}'")).count(), 1);
 }
