@@ -19,6 +19,7 @@ pub mod life;
 pub mod lives;
 pub mod record;
 pub mod reservation;
+mod settings;
 mod start;
 pub mod start_table;
 mod state;
@@ -29,12 +30,13 @@ pub mod trace;
 pub mod wal_page;
 
 pub use keeper::{KeeperSchedule, Work, is_due, period_ms};
+pub use settings::{MarkSettings, WalMark};
 pub use start::{Begin, Plan};
 pub use state::MarkState;
 pub use storage::{Refusal, Storage};
 pub use stored_mark::StoredMark;
 
-use crate::id::layout::{Layout, TimeError};
+use crate::id::layout::TimeError;
 use crate::issue::generator::Generator;
 use crate::mark::life::{LastLife, Life};
 use crate::mark::record::{LaterFields, OtherMarks, Record};
@@ -44,73 +46,6 @@ use crate::server::identity::{Identity, Inode, Worker};
 use crate::server::lease;
 use crate::{Tick, UnixMs};
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Whether the mark is in WAL before it is on disk: `snowflake_pg.wal_mark`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WalMark {
-    /// Marks are not written to WAL. A mark that is there counts.
-    Off,
-    /// Marks are written to WAL. A failure is reported, and IDs continue.
-    Prefer,
-    /// Marks are written to WAL, and no ID is issued before synchronous standbys have them.
-    Require,
-}
-
-crate::words!(WalMark {
-    Prefer = "prefer": "it is",
-    Require = "require": "it is, and synchronous standbys must have it",
-    Off = "off" | "false" | "no" | "0": "it is not",
-});
-
-impl WalMark {
-    /// Whether marks are written to WAL.
-    pub fn is_written(self) -> bool {
-        match self {
-            Self::Off => false,
-            Self::Prefer | Self::Require => true,
-        }
-    }
-
-    /// Whether no ID is issued without a mark in WAL.
-    pub fn is_required(self) -> bool {
-        match self {
-            Self::Off | Self::Prefer => false,
-            Self::Require => true,
-        }
-    }
-}
-
-/// How a server is configured.
-#[derive(Clone, Copy, Debug)]
-pub struct MarkSettings {
-    /// The layout of the IDs.
-    pub layout: Layout,
-    /// `snowflake_pg.reserve_ahead`, in milliseconds.
-    pub reserve_ahead_ms: u64,
-    /// `snowflake_pg.max_borrow`, in milliseconds.
-    pub max_borrow_ms: u64,
-    /// Whether a full tick is followed by ticks that are ahead of the clock: `sequence_exhaustion = borrow`.
-    pub borrows_ticks: bool,
-    /// See [`reservation::start_wait_ms`].
-    pub start_wait_ms: u64,
-    /// How long a server waits in whose cluster nobody has issued an ID, in milliseconds: at most the start margin.
-    pub first_wait_ms: u64,
-    /// `snowflake_pg.wal_mark`.
-    pub wal_mark: WalMark,
-}
-
-impl MarkSettings {
-    /// How far above the clock, in milliseconds, a server begins that cannot know what was issued before: it finds no
-    /// mark, or one of an earlier timeline. With a right clock, no server is further ahead than that.
-    pub fn start_margin_ms(&self) -> u64 {
-        self.start_wait_ms.max(self.max_borrow_ms)
-    }
-
-    /// How far ahead of its clock a server begins that has waited. `is_first` if nobody in its cluster has issued an ID.
-    fn ahead_after_wait_ms(&self, is_first: bool) -> u64 {
-        self.start_margin_ms() - if is_first { self.first_wait_ms } else { self.start_wait_ms }
-    }
-}
 
 /// The mark of a server. Callers that change it have the lock.
 #[derive(Debug)]
