@@ -1,7 +1,7 @@
 //! IDs as texts and as UUIDs, on a server that preloads nothing and has no configuration.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, error, plan, test, value};
+use testbed::{Cluster, Database, assert_refused, error, plan, test, value};
 
 /// The shuffled alphabet of the issue that asked for any.
 const SHUFFLED: &str = "ohrfjdgPzp3T2XkNulQBFas9eJDmW7VKSC51cbUL8tRiOqIwZn406YEMyGxHAv";
@@ -173,117 +173,31 @@ fn forms_can_be_indexed_generated_and_taken_as_keys() {
 #[test]
 fn wrong_input_is_refused_by_what_is_wrong_with_it_and_where() {
     let (_database, mut client) = database();
-    let id = "invalid input syntax for a Snowflake ID";
-    for (query, code, message, detail) in [
-        (
-            "SELECT snowflake_from_text('1ptW-K4WgZU', 'base62')",
-            "22P02",
-            format!("{id}: \"1ptW-K4WgZU\""),
-            "Character 5 is \"-\", which is not a digit of base62.",
-        ),
-        (
-            "SELECT snowflake_from_text('4aaW4SzAyOK', 'base58')",
-            "22P02",
-            format!("{id}: \"4aaW4SzAyOK\""),
-            "Character 10 is \"O\", which is not a digit of base58.",
-        ),
-        (
-            "SELECT snowflake_from_text('1ptWyK4WgZé', 'base62')",
-            "22P02",
-            format!("{id}: \"1ptWyK4WgZé\""),
-            "Character 11 is \"é\", which is not a digit of base62.",
-        ),
+    for (call, code, words) in [
+        ("from_text('1ptW-K4WgZU', 'base62')", "22P02", ["\"1ptW-K4WgZU\"", "Character 5 is \"-\""]),
+        ("from_text('4aaW4SzAyOK', 'base58')", "22P02", ["\"4aaW4SzAyOK\"", "Character 10 is \"O\""]),
+        ("from_text('1ptWyK4WgZé', 'base62')", "22P02", ["\"1ptWyK4WgZé\"", "Character 11 is \"é\""]),
         // What can't be seen is shown all the same: a zero width space, and a new line.
-        (
-            r"SELECT snowflake_from_text(E'1ptWyK4WgZU\u200b', 'base62')",
-            "22P02",
-            format!(r#"{id}: "1ptWyK4WgZU\u{{200b}}""#),
-            r#"Character 12 is "\u{200b}", which is not a digit of base62."#,
-        ),
-        (
-            r"SELECT snowflake_from_text(E'1ptWyK4WgZU\n', 'base62')",
-            "22P02",
-            format!(r#"{id}: "1ptWyK4WgZU\n""#),
-            r#"Character 12 is "\n", which is not a digit of base62."#,
-        ),
-        ("SELECT snowflake_from_text('', 'base62')", "22P02", format!("{id}: \"\""), "The text has no digits."),
-        ("SELECT snowflake_from_text('-', 'crockford32')", "22P02", format!("{id}: \"-\""), "The text has no digits."),
-        (
-            "SELECT snowflake_from_text('8000000000000000', 'hex')",
-            "22003",
-            "value is out of range for a Snowflake ID: \"8000000000000000\"".to_owned(),
-            "The value is greater than 9223372036854775807, the greatest ID.",
-        ),
-        (
-            "SELECT snowflake_from_text(repeat('z', 1000000), 'base62')",
-            "22023",
-            "text is too long".to_owned(),
-            "It has 1000000 bytes, and at most 1000 are allowed. It begins with \"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\
-             zzzzzzzzzzzzzzzzzzzzzzzzzzzzz...\".",
-        ),
-        (
-            "SELECT snowflake_to_text(1, 'base62', '0123456789')",
-            "22023",
-            "invalid alphabet for base62: \"0123456789\"".to_owned(),
-            "The alphabet has 10 characters, and 62 are needed.",
-        ),
-        (
-            "SELECT snowflake_from_text('1', 'base58', '01234567891')",
-            "22023",
-            "invalid alphabet for base58: \"01234567891\"".to_owned(),
-            "Character 11 is \"1\", which is already character 2.",
-        ),
-        (
-            "SELECT snowflake_to_text(1, 'hex', '0123456789ABCDEF')",
-            "22023",
-            "invalid alphabet for hex: \"0123456789ABCDEF\"".to_owned(),
-            "Only base62 and base58 can have a custom alphabet.",
-        ),
-        (
-            "SELECT snowflake_to_text(-1, 'base62')",
-            "22003",
-            "Snowflake ID must not be negative".to_owned(),
-            "The value is -1.",
-        ),
-        (
-            "SELECT snowflake_to_uuid(-9223372036854775808)",
-            "22003",
-            "Snowflake ID must not be negative".to_owned(),
-            "The value is -9223372036854775808.",
-        ),
-        (
-            "SELECT snowflake_from_uuid('919108f7-52d1-4320-9bac-f847db4148a8')",
-            "22023",
-            "UUID \"919108f7-52d1-4320-9bac-f847db4148a8\" does not hold a Snowflake ID".to_owned(),
-            "Its version is 4, and an ID's is 8.",
-        ),
-        (
-            "SELECT snowflake_from_uuid('ffffffff-ffff-8fff-bc00-000000000000')",
-            "22003",
-            "UUID \"ffffffff-ffff-8fff-bc00-000000000000\" does not hold a Snowflake ID".to_owned(),
-            "The number in it, 18446744073709551615, is greater than 9223372036854775807, the greatest ID.",
-        ),
+        (r"from_text(E'1ptWyK4WgZU\u200b', 'base62')", "22P02", [r#""1ptWyK4WgZU\u{200b}""#, r#"12 is "\u{200b}""#]),
+        (r"from_text(E'1ptWyK4WgZU\n', 'base62')", "22P02", [r#""1ptWyK4WgZU\n""#, r#"12 is "\n""#]),
+        ("from_text('', 'base62')", "22P02", ["\"\"", "no digits"]),
+        ("from_text('-', 'crockford32')", "22P02", ["\"-\"", "no digits"]),
+        ("from_text('8000000000000000', 'hex')", "22003", ["8000000000000000", "9223372036854775807"]),
+        ("from_text(repeat('z', 1000000), 'base62')", "22023", ["at most 1000", "zzz...\""]),
+        ("to_text(1, 'base62', '0123456789')", "22023", ["\"0123456789\"", "10 characters, and 62"]),
+        ("from_text('1', 'base58', '01234567891')", "22023", ["\"01234567891\"", "Character 11 is \"1\""]),
+        ("to_text(1, 'hex', '0123456789ABCDEF')", "22023", ["\"0123456789ABCDEF\"", "Only base62 and base58"]),
+        ("to_text(-1, 'base62')", "22003", ["must not be negative", "-1"]),
+        ("to_uuid(-9223372036854775808)", "22003", ["must not be negative", "-9223372036854775808"]),
+        ("from_uuid('919108f7-52d1-4320-9bac-f847db4148a8')", "22023", ["\"919108f7-", "version is 4"]),
+        ("from_uuid('ffffffff-ffff-8fff-bc00-000000000000')", "22003", ["\"ffffffff-", "18446744073709551615"]),
+        // The hint says what is right.
+        ("to_text(1, 'base64')", "22023", ["\"base64\"", "base62, base58, crockford32, hex"]),
+        ("from_text('1', 'base64')", "22023", ["\"base64\"", "base62, base58, crockford32, hex"]),
+        ("from_text('u', 'crockford32')", "22P02", ["7ZZZZZZZZZZZZ", "0123456789ABCDEFGHJKMNPQRSTVWXYZ"]),
     ] {
-        let error = error(&mut client, query);
-        assert_eq!(
-            (error.code().code(), error.message(), error.detail()),
-            (code, message.as_str(), Some(detail)),
-            "{query}"
-        );
+        assert_refused(&error(&mut client, &format!("SELECT snowflake_{call}")), code, &words);
     }
-
-    // The hint says what is right.
-    for (query, hint) in [
-        ("SELECT snowflake_to_text(1, 'base64')", "The encodings are base62, base58, crockford32, hex."),
-        (
-            "SELECT snowflake_from_text('u', 'crockford32')",
-            "IDs are written from 0000000000000 to 7ZZZZZZZZZZZZ, with the digits 0123456789ABCDEFGHJKMNPQRSTVWXYZ.",
-        ),
-    ] {
-        assert_eq!(error(&mut client, query).hint(), Some(hint), "{query}");
-    }
-    let unknown = error(&mut client, "SELECT snowflake_from_text('1', 'base64')");
-    assert_eq!((unknown.code().code(), unknown.message()), ("22023", "unrecognized encoding: \"base64\""));
 }
 
 /// What is not ASCII has other bytes in each of these, or is not known at all; it is never a digit.

@@ -54,7 +54,7 @@ pub use inventory;
 pub use load::{Load, Report, StopOnDrop, Witness, real_time, sleep_past};
 pub use monitoring::{Exporter, Prometheus, exporter_program, free_port, monitoring_program, with_all_chosen};
 pub use postgres;
-pub use query::{error, plan, value, waits_for};
+pub use query::{assert_refused, error, plan, value, waits_for};
 pub use reading::{Reader, Seen, Traffic};
 pub use record::{mark_in, record_in};
 pub use registry::Registry;

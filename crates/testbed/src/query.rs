@@ -11,6 +11,17 @@ pub fn error(client: &mut Client, query: &str) -> DbError {
     }
 }
 
+/// Whether an error has this SQLSTATE, and these words in its message, DETAIL or HINT. Not whole sentences: docs/errors.md has
+/// those, and they can change.
+pub fn assert_refused(error: &DbError, code: &str, words: &[&str]) {
+    let texts = [Some(error.message()), error.detail(), error.hint()];
+    let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    assert_eq!(error.code().code(), code, "{text}");
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in: {text}");
+    }
+}
+
 /// The only value that a query returns, as psql would show it; "NULL" for NULL.
 pub fn value(client: &mut Client, query: &str) -> String {
     let messages = client.simple_query(query).unwrap_or_else(|error| panic!("{query}: {error:?}"));
