@@ -275,7 +275,6 @@ impl Format {
             return Err(Unreadable::Checksum { expected, stored });
         }
         let [written_by, readable_by] = [WRITTEN_BY, READABLE_BY].map(|at| Release::read(bytes, at));
-        // mutant: format-readable
         if readable_by > Release::THIS {
             return Err(Unreadable::Newer(Newer { written_by, readable_by }));
         }

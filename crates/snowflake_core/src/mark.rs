@@ -114,7 +114,6 @@ impl<'a, S: Storage> Mark<'a, S> {
         identity: Identity,
         last: Option<Record>,
     ) -> Result<(), S::Error> {
-        // mutant: extension-skips-wal
         self.log(identity.worker, mark)?;
         // A call that has ended meanwhile must not move the mark to where it wanted it, and a grant can be lower now.
         // mutant: wanted-again
@@ -263,7 +262,6 @@ impl<'a, S: Storage> Mark<'a, S> {
         let revision = LastLife::revision_of_next(last_life, previous);
         self.state.revision.fetch_max(revision, Relaxed);
         // WAL knows of this life if it has a mark as high as this one.
-        // mutant: life-knows-wal
         let wal_mark = if self.goes_through_wal() { record.mark } else { 0 };
         let life = Life { number: record.life, revision, worker: record.identity.worker, wal_mark };
         // mutant: life-before-record
@@ -294,7 +292,6 @@ impl<'a, S: Storage> Mark<'a, S> {
         let began_ms = self.began_ms.take().unwrap_or_else(|| self.storage.monotonic_ms());
         let state = self.state;
         let previous_revision = previous.map_or(0, |previous| previous.revision);
-        // mutant: revision-stays
         let revision = previous_revision.max(state.revision.load(Relaxed)) + 1;
         let record = Record { revision, ..record };
         let has_failed = state.write_failed.swap(true, Relaxed);

@@ -190,7 +190,6 @@ impl<S: Storage> Mark<'_, S> {
         // A server that is promoted later must know that WAL does not have the mark. This server writes its record
         // first, without which it would take itself for such a server. Nothing is issued yet, so failures do not add
         // up.
-        // mutant: wal-not-told
         if !self.goes_through_wal() && !self.is_disowned_in_wal(identity.worker) {
             // mutant: told-before-record
             let written = self.persist_first(record.as_ref(), begin, identity, others, last_life)?;
@@ -242,7 +241,6 @@ impl<S: Storage> Mark<'_, S> {
     /// ahead.
     fn is_pending(&self, plan: &Plan) -> bool {
         let start_not_before = self.state.start_not_before.load(Relaxed);
-        // mutant: wait-cut-short
         let has_to_wait = start_not_before == 0 || plan.now < start_not_before;
         plan.now < self.state.reset_not_before.load(Relaxed) || plan.point.reason.relies_on_clock() && has_to_wait
     }
