@@ -48,10 +48,24 @@ impl Edit {
                 replace(from, from + length, &format!("{condition} "))
             }
             Self::Be(value) => replace(statement.find("= ")? + 2, statement.rfind(';')?, value),
-            Self::Swap(from, to) => statement.find(from.as_str()).and_then(|at| replace(at, at + from.len(), to)),
+            Self::Swap(from, to) => find(statement, from).and_then(|(from, end)| replace(from, end, to)),
         }?;
         (edited != statement).then(|| [before, &edited, after].concat())
     }
+}
+
+/// Where a text has these words, on one line or more.
+fn find(text: &str, words: &str) -> Option<(usize, usize)> {
+    let mut words = words.split(' ');
+    let first = words.next()?;
+    text.match_indices(first).find_map(|(start, _)| {
+        let end = words.clone().try_fold(start + first.len(), |end, word| {
+            let next = text[end..].trim_start();
+            let is_apart = next.len() < text.len() - end;
+            (is_apart && next.starts_with(word)).then(|| text.len() - next.len() + word.len())
+        });
+        end.map(|end| (start, end))
+    })
 }
 
 /// Where the first statement ends: at its semicolon, or with its block, or with the brackets around it.
