@@ -15,8 +15,9 @@ CREATE TABLE topics (topic text PRIMARY KEY, events bigint NOT NULL);
 
 INSERT INTO consumers (name) VALUES ('count topics');
 
--- Applies up to so many events, and returns how many. Effect and cursor commit together, so that a crash loses neither and
--- repeats neither. Run it in a transaction of its own, again at once if it returns as many as asked, else after a while.
+-- Applies up to so many events, and returns how many. Effect and cursor commit together, so that a crash loses neither
+-- and repeats neither. Run it in a transaction of its own, again at once if it returns as many as asked, else after a
+-- while.
 CREATE FUNCTION count_topics(batch integer DEFAULT 1000) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     applied bigint;

@@ -1,5 +1,5 @@
--- The orders of a shop on Citus, distributed by customer. A customer is on the node to which the INSERT was sent, and so
--- are the orders. To be run on the coordinator, with snowflake_pg.worker_id = 'citus' on all nodes:
+-- The orders of a shop on Citus, distributed by customer. A customer is on the node to which the INSERT was sent, and
+-- so are the orders. To be run on the coordinator, with snowflake_pg.worker_id = 'citus' on all nodes:
 --
 --     psql -h coordinator -d shop -f sharded_orders_citus.sql
 

@@ -1,8 +1,10 @@
 -- The router of a shop whose customers and orders are found by their IDs, each on one shard. To be run by a superuser
 -- for each shard, after sharded_orders_shard.sql, and for each new shard later on:
 --
---     psql -h router -U postgres -d shop -v shard=1 -v host=shard-1 -v password="$PASSWORD" -f sharded_orders_router.sql
---     psql -h router -U postgres -d shop -v shard=2 -v host=shard-2 -v password="$PASSWORD" -f sharded_orders_router.sql
+--     psql -h router -U postgres -d shop -v shard=1 -v host=shard-1 -v password="$PASSWORD" \
+--         -f sharded_orders_router.sql
+--     psql -h router -U postgres -d shop -v shard=2 -v host=shard-2 -v password="$PASSWORD" \
+--         -f sharded_orders_router.sql
 --
 -- The password is that of the role `shop` on the shard. Other variables: `user` for another role, `port` (5432) and
 -- `database` (shop) of the shard. Applications connect to the router as the same role; it needs a password here, too:
@@ -17,7 +19,8 @@
 \if :{?user} \else \set user shop \endif
 CREATE EXTENSION IF NOT EXISTS postgres_fdw;
 CREATE EXTENSION IF NOT EXISTS snowflake_pg;
-SELECT pg_catalog.format('CREATE ROLE %I LOGIN', :'user') WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = :'user') \gexec
+SELECT pg_catalog.format('CREATE ROLE %I LOGIN', :'user')
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = :'user') \gexec
 
 -- An order is on the shard of its customer, which issues its ID. So both of its IDs say where it is, and there are two
 -- tables on the router: to join customers, and to find an order by its own ID. Both are the same rows.

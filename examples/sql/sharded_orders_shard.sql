@@ -3,11 +3,11 @@
 --     psql -h shard-1 -U postgres -d shop -v shard=1 -f sharded_orders_shard.sql
 --     psql -h shard-2 -U postgres -d shop -v shard=2 -f sharded_orders_shard.sql
 --
--- Shards have the numbers 0 to 63. Shard 1 issues the IDs of worker 1: snowflake_pg.worker_id. Its standbys can have the
--- workers 65, 129, 193 ... for the time after their promotion: what counts is the remainder of 64.
+-- Shards have the numbers 0 to 63. Shard 1 issues the IDs of worker 1: snowflake_pg.worker_id. Its standbys can have
+-- the workers 65, 129, 193 ... for the time after their promotion: what counts is the remainder of 64.
 --
--- The router logs in as the role `shop`, or as the one that -v user=... names. Give it a password on each shard, and let
--- it in by pg_hba.conf, with the method scram-sha-256:
+-- The router logs in as the role `shop`, or as the one that -v user=... names. Give it a password on each shard, and
+-- let it in by pg_hba.conf, with the method scram-sha-256:
 --
 --     psql -h shard-1 -U postgres -d shop -c '\password shop'
 
@@ -37,5 +37,6 @@ CREATE INDEX ON orders (customer_id);
 CREATE TRIGGER fill_id BEFORE INSERT ON customers FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
 CREATE TRIGGER fill_id BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
 
-SELECT pg_catalog.format('CREATE ROLE %I LOGIN', :'user') WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = :'user') \gexec
+SELECT pg_catalog.format('CREATE ROLE %I LOGIN', :'user')
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = :'user') \gexec
 GRANT SELECT, INSERT, UPDATE, DELETE ON customers, orders TO :"user";

@@ -5,7 +5,8 @@ CREATE FUNCTION snowflake_decode(
     OUT tag integer)
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_wrapper';
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
-    'fields of an ID: when, by which data center and worker, its number in that tick, and its tag; NULL for a field that the layout lacks';
+    'fields of an ID: when, by which data center and worker, its number in that tick, and its tag; NULL for a field '
+    'that the layout lacks';
 
 CREATE FUNCTION snowflake_decode(
     id bigint, layout text,
@@ -13,7 +14,8 @@ CREATE FUNCTION snowflake_decode(
     OUT tag integer)
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_decode_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
-    'fields of an ID of this layout, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z; for indexes and generated columns';
+    'fields of an ID of this layout, such as discord, or t41 w10 s12 epoch=2024-01-01T00:00:00Z; for indexes and '
+    'generated columns';
 
 -- STABLE: it looks at the clock.
 CREATE FUNCTION snowflake_decode_all(
@@ -21,7 +23,8 @@ CREATE FUNCTION snowflake_decode_all(
     OUT sequence integer, OUT tag integer) RETURNS SETOF record
     LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_decode_all_wrapper';
 COMMENT ON FUNCTION snowflake_decode_all(bigint) IS
-    'fields of an ID of unknown origin under each named layout that it fits, the latest time first, without times more than a day ahead';
+    'fields of an ID of unknown origin under each named layout that it fits, the latest time first, without times more '
+    'than a day ahead';
 
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';

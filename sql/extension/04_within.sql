@@ -19,7 +19,8 @@ COMMENT ON FUNCTION snowflake_bound(timestamptz, text) IS
 CREATE FUNCTION snowflake_bound(at timestamptz, operator text, layout text) RETURNS bigint
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_bound_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_bound(timestamptz, text, text) IS
-    'lowest ID of this layout whose time is >= or > a time, or greatest one whose time is <= or <; NULL if there is none';
+    'lowest ID of this layout whose time is >= or > a time, or greatest one whose time is <= or <; NULL if there is '
+    'none';
 
 -- Not STRICT, so that the planner can put the two comparisons in its place. NULLs behave as they do in BETWEEN.
 CREATE FUNCTION snowflake_within(id bigint, since timestamptz, until timestamptz DEFAULT 'infinity') RETURNS boolean

@@ -3,20 +3,24 @@
 CREATE FUNCTION snowflake_horizon_support(internal) RETURNS internal
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_horizon_support_wrapper';
 COMMENT ON FUNCTION snowflake_horizon_support(internal) IS
-    'not to be called: planner support for snowflake_horizon(); refuses queries that read a table, which would not see all rows below the horizon';
+    'not to be called: planner support for snowflake_horizon(); refuses queries that read a table, which would not see '
+    'all rows below the horizon';
 
 CREATE FUNCTION snowflake_horizon() RETURNS bigint
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE SUPPORT snowflake_horizon_support
     AS 'MODULE_PATHNAME', 'snowflake_horizon_wrapper';
 COMMENT ON FUNCTION snowflake_horizon() IS
-    'ID below which no row can appear any more: every transaction of this server that has drawn a smaller ID has ended; read it in a statement before the query';
+    'ID below which no row can appear any more: every transaction of this server that has drawn a smaller ID has '
+    'ended; read it in a statement before the query';
 
 -- Not STRICT: the first argument is NULL, and only its type counts; and no column means the primary key.
 CREATE FUNCTION snowflake_poll(
-    relation anyelement, after bigint, max_rows integer DEFAULT 1000, column_name name DEFAULT NULL) RETURNS SETOF anyelement
+    relation anyelement, after bigint, max_rows integer DEFAULT 1000, column_name name DEFAULT NULL)
+        RETURNS SETOF anyelement
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION snowflake_poll(anyelement, bigint, integer, name) IS
-    'rows of a table after an ID, in order and below the horizon, so a reader that continues after the last one misses none: SELECT * FROM snowflake_poll(NULL::orders, 0)';
+    'rows of a table after an ID, in order and below the horizon, so a reader that continues after the last one misses '
+    'none: SELECT * FROM snowflake_poll(NULL::orders, 0)';
 
 CREATE FUNCTION snowflake_get_writers() RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_get_writers_wrapper';
@@ -24,7 +28,9 @@ COMMENT ON FUNCTION snowflake_get_writers() IS
     'not to be called: use the view snowflake_writers';
 
 CREATE VIEW snowflake_writers AS
-    SELECT pid, gid, first_id, least(coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared), clock_timestamp()) AS first_id_at,
+    SELECT pid, gid, first_id,
+        least(coalesce(greatest(snowflake_timestamp(first_id), xact_start), prepared),
+            clock_timestamp()) AS first_id_at,
            coalesce(datname, database) AS datname, coalesce(usename, owner) AS usename, application_name, state,
            xact_start, query
     FROM snowflake_get_writers() AS writers(pid integer, transaction xid, first_id bigint)
@@ -37,6 +43,7 @@ COMMENT ON VIEW snowflake_writers IS
 COMMENT ON COLUMN snowflake_writers.pid IS 'process ID; NULL for a prepared transaction';
 COMMENT ON COLUMN snowflake_writers.gid IS 'name of a prepared transaction';
 COMMENT ON COLUMN snowflake_writers.first_id IS
-    'first ID that the transaction has drawn, without its tag, or a bound below it; NULL if it was prepared before the server started: there is no horizon until it ends';
+    'first ID that the transaction has drawn, without its tag, or a bound below it; NULL if it was prepared before the '
+    'server started: there is no horizon until it ends';
 COMMENT ON COLUMN snowflake_writers.first_id_at IS
     'when it has drawn the ID; if first_id is NULL, when the transaction was prepared';

@@ -1,7 +1,7 @@
 -- The type snowflake: a bigint that is a string in JSON, as JavaScript's numbers are exact only to 2^53
 --
--- It uses the operators of int8, and its operator classes for btree, hash and brin, as varchar uses text's. With its own
--- classes, a join with a bigint could not use the index on the bigint.
+-- It uses the operators of int8, and its operator classes for btree, hash and brin, as varchar uses text's. With its
+-- own classes, a join with a bigint could not use the index on the bigint.
 
 CREATE TYPE snowflake;
 CREATE FUNCTION snowflake_in(cstring) RETURNS snowflake
@@ -40,8 +40,8 @@ COMMENT ON FUNCTION snowflake(smallint) IS 'convert smallint to snowflake';
 CREATE CAST (smallint AS snowflake) WITH FUNCTION snowflake(smallint) AS IMPLICIT;
 COMMENT ON CAST (smallint AS snowflake) IS 'the same number';
 
--- So that min and max are strings in JSON, too. They read all rows: an aggregate uses an index only by an operator of its own type
--- in the operator family of the index. ORDER BY id DESC LIMIT 1 reads one row.
+-- So that min and max are strings in JSON, too. They read all rows: an aggregate uses an index only by an operator of
+-- its own type in the operator family of the index. ORDER BY id DESC LIMIT 1 reads one row.
 CREATE FUNCTION snowflake_smaller(snowflake, snowflake) RETURNS snowflake
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8smaller';
 COMMENT ON FUNCTION snowflake_smaller(snowflake, snowflake) IS 'smaller of two';

@@ -1,10 +1,11 @@
 -- Layouts
 --
--- A function that depends on snowflake_pg.layout has a second form, with the layout as its last argument. The first is at most
--- STABLE. The second is IMMUTABLE if it reads nothing else, so that an index or a generated column can use it. The planner adds the
--- layout to calls in queries.
+-- A function that depends on snowflake_pg.layout has a second form, with the layout as its last argument. The first is
+-- at most STABLE. The second is IMMUTABLE if it reads nothing else, so that an index or a generated column can use it.
+-- The planner adds the layout to calls in queries.
 
--- The functions behind views declare no columns, which would make \df wider. The library returns the columns that the view declares.
+-- The functions behind views declare no columns, which would make \df wider. The library returns the columns that the
+-- view declares.
 CREATE FUNCTION snowflake_get_layouts() RETURNS SETOF record
     LANGUAGE c STABLE STRICT PARALLEL SAFE ROWS 17 AS 'MODULE_PATHNAME', 'snowflake_get_layouts_wrapper';
 COMMENT ON FUNCTION snowflake_get_layouts() IS
@@ -25,5 +26,6 @@ COMMENT ON COLUMN snowflake_layouts.years IS 'how long the timestamps last, from
 COMMENT ON COLUMN snowflake_layouts.workers IS 'number of servers in all data centers together';
 COMMENT ON COLUMN snowflake_layouts.max_ids_per_second IS 'most IDs that one server can issue in a second';
 COMMENT ON COLUMN snowflake_layouts.can_issue IS
-    'whether a server can issue IDs now: at most 63 bits, timestamp highest, last timestamp not past; if it is, add a later epoch=';
+    'whether a server can issue IDs now: at most 63 bits, timestamp highest, last timestamp not past; if it is, add a '
+    'later epoch=';
 COMMENT ON COLUMN snowflake_layouts.source IS 'where the layout is published';

@@ -13,7 +13,8 @@ CREATE VIEW snowflake_status AS
         last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
         clones_detected_by text,
         lease_until timestamptz, clock_offset interval, registry_error text,
-        stats_reset_at timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint, borrowed_ids bigint,
+        stats_reset_at timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint,
+        borrowed_ids bigint,
         history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
         waits bigint, wait_time interval, mark_extensions bigint, mark_wait_time interval,
         refusals bigint, last_refusal text, last_refusal_sqlstate text, last_refusal_at timestamptz,
@@ -24,11 +25,13 @@ COMMENT ON VIEW snowflake_status IS
 COMMENT ON COLUMN snowflake_status.state IS
     'ready, or idle if no ID was issued since the server started; others are in docs/operations.md';
 COMMENT ON COLUMN snowflake_status.problem IS
-    'why no ID is issued, or what the background worker fails to do, and what to do; NULL if nothing is wrong, or unless the user may read all settings';
+    'why no ID is issued, or what the background worker fails to do, and what to do; NULL if nothing is wrong, or '
+    'unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.problem_sqlstate IS 'its SQLSTATE; NULL if nothing is wrong';
 COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL if there is none';
 COMMENT ON COLUMN snowflake_status.worker_id_source IS 
-    'configuration; registry; hostname (and its name: hostname pg-3); env (and the variable); file (and its path); ipv4 (and the address); citus (and the database): where it comes from';
+    'configuration; registry; hostname (and its name: hostname pg-3); env (and the variable); file (and its path); '
+    'ipv4 (and the address); citus (and the database): where it comes from';
 COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server; NULL if there is none';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
@@ -42,7 +45,8 @@ COMMENT ON COLUMN snowflake_status.durable_mark IS
 COMMENT ON COLUMN snowflake_status.mark_left IS
     'how far the durable mark is ahead of the clock; NULL unless IDs were issued within the last minute';
 COMMENT ON COLUMN snowflake_status.keeper_pid IS
-    'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the mark themselves, except to WAL';
+    'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the '
+    'mark themselves, except to WAL';
 COMMENT ON COLUMN snowflake_status.clones_detected_by IS
     'vmclock; none (and why, if the user may read all settings): how this server notices that its machine was cloned';
 COMMENT ON COLUMN snowflake_status.lease_until IS
@@ -72,20 +76,23 @@ COMMENT ON COLUMN snowflake_status.last_refusal_sqlstate IS 'its SQLSTATE';
 COMMENT ON COLUMN snowflake_status.last_refusal_at IS 'when that call failed';
 COMMENT ON COLUMN snowflake_status.library_version IS 'version of the library that the server has loaded';
 COMMENT ON COLUMN snowflake_status.extension_version IS
-    'version of the extension in this database; ALTER EXTENSION snowflake_pg UPDATE brings it to the version of the library';
+    'version of the extension in this database; ALTER EXTENSION snowflake_pg UPDATE brings it to the version of the '
+    'library';
 
--- For exporters, which drop intervals and texts without an error: every column is bigint or double precision, by the name
--- of its metric without the prefix.
+-- For exporters, which drop intervals and texts without an error: every column is bigint or double precision, by the
+-- name of its metric without the prefix.
 CREATE VIEW snowflake_metrics AS
     SELECT datacenter_id::bigint, worker_id::bigint,
            (state IN ('ready', 'idle')
-            AND (problem_sqlstate IS NULL OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
+            AND (problem_sqlstate IS NULL
+                OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
            (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
            ids_issued AS ids_issued_total, max_ids_per_second, busiest_second AS busiest_second_ids,
            -- mutant: view-operator
            busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_ratio,
-           ticks_exhausted AS ticks_exhausted_total, borrowed_ids AS borrowed_ids_total, history_ids AS history_ids_total,
+           ticks_exhausted AS ticks_exhausted_total, borrowed_ids AS borrowed_ids_total,
+           history_ids AS history_ids_total,
            extract(epoch FROM last_issued_at)::double precision AS last_issued_timestamp_seconds,
            extract(epoch FROM lead)::double precision AS lead_seconds,
            extract(epoch FROM durable_mark)::double precision AS durable_mark_timestamp_seconds,
@@ -96,23 +103,27 @@ CREATE VIEW snowflake_metrics AS
            extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
            extract(epoch FROM last_regression_at)::double precision AS last_regression_timestamp_seconds,
            waits AS waits_total, extract(epoch FROM wait_time)::double precision AS wait_seconds_total,
-           refusals AS refusals_total, extract(epoch FROM last_refusal_at)::double precision AS last_refusal_timestamp_seconds,
+           refusals AS refusals_total,
+           extract(epoch FROM last_refusal_at)::double precision AS last_refusal_timestamp_seconds,
            extract(epoch FROM lease_until - clock_timestamp())::double precision AS lease_left_seconds,
            extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
            extract(epoch FROM usable_until - clock_timestamp())::double precision AS layout_left_seconds,
            (library_version <> extension_version)::integer::bigint AS versions_differ,
-           CASE WHEN state <> 'not preloaded' AND pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean THEN
+           CASE WHEN state <> 'not preloaded'
+               AND pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean THEN
                (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - first_id_at)), 0) FROM snowflake_writers)
                END::double precision AS oldest_writer_seconds,
            extract(epoch FROM stats_reset_at)::double precision AS stats_reset_timestamp_seconds
     FROM snowflake_status;
 GRANT SELECT ON snowflake_metrics TO PUBLIC;
 COMMENT ON VIEW snowflake_metrics IS
-    'snowflake_status as numbers, for exporters of metrics, with their names: _total for counters, _seconds for lengths of time, _timestamp_seconds for times in Unix seconds';
+    'snowflake_status as numbers, for exporters of metrics, with their names: _total for counters, _seconds for '
+    'lengths of time, _timestamp_seconds for times in Unix seconds';
 COMMENT ON COLUMN snowflake_metrics.can_issue IS
     '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
 COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
-COMMENT ON COLUMN snowflake_metrics.keeper_running IS '1 if the background worker that writes the durable mark runs, else 0';
+COMMENT ON COLUMN snowflake_metrics.keeper_running IS
+    '1 if the background worker that writes the durable mark runs, else 0';
 COMMENT ON COLUMN snowflake_metrics.busiest_second_ratio IS
     'busiest_second / max_ids_per_second: 1 is the limit of the layout';
 COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
@@ -120,4 +131,5 @@ COMMENT ON COLUMN snowflake_metrics.layout_left_seconds IS 'until usable_until';
 COMMENT ON COLUMN snowflake_metrics.versions_differ IS
     '1 if library_version and extension_version differ: run ALTER EXTENSION snowflake_pg UPDATE, or restart the server';
 COMMENT ON COLUMN snowflake_metrics.oldest_writer_seconds IS
-    'how long ago the oldest transaction that has not ended drew its first ID, which holds back readers by ID; 0 without one';
+    'how long ago the oldest transaction that has not ended drew its first ID, which holds back readers by ID; 0 '
+    'without one';

@@ -10,7 +10,8 @@ DECLARE
 BEGIN
     IF f.tag_bits = 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the layout has no tag',
-            DETAIL = format('The layout is %s.', f.text), HINT = 'Choose a layout with a field such as h8, or call snowflake_nextval().';
+            DETAIL = format('The layout is %s.', f.text),
+            HINT = 'Choose a layout with a field such as h8, or call snowflake_nextval().';
     END IF;
     bits := ids.snowflake_in_field('tag', tag::bigint, f.tag_bits, f.tag_shift, f);
     id := ids.snowflake_take(1::bigint);
@@ -33,7 +34,8 @@ DECLARE
     position bigint;
 BEGIN
     IF count NOT BETWEEN 1 AND most THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('count must be between 1 and %s', most),
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('count must be between 1 and %s', most),
             DETAIL = format('The count is %s.', count);
     END IF;
     last := ids.snowflake_take(count::bigint);
@@ -61,9 +63,11 @@ DECLARE
 BEGIN
     IF f.sequence_shift > 0 OR f.sequence_bits = 0 AND f.timestamp_shift > 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'IDs of this layout are not adjacent',
-            DETAIL = format('The sequence is not the lowest field of "%s".', f.text), HINT = 'Use snowflake_nextvals(count).';
+            DETAIL = format('The sequence is not the lowest field of "%s".', f.text),
+            HINT = 'Use snowflake_nextvals(count).';
     ELSIF count NOT BETWEEN 1 AND most THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('count must be between 1 and %s', most),
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('count must be between 1 and %s', most),
             DETAIL = format('The count is %s, and a tick of the layout has %s IDs.', count, most),
             HINT = 'For more IDs, take more than one block, or use snowflake_nextvals(count).';
     END IF;
@@ -92,9 +96,11 @@ DECLARE
 BEGIN
     taken := ids.snowflake_id_at(currval('ids.snowflake_position'::regclass), ids.snowflake_own_fields());
     -- Of a block, not all that was taken.
-    RETURN coalesce(substring(current_setting('hosted_snowflake.block', true) FROM '^' || taken || ' ([0-9]+)$')::bigint, taken);
+    RETURN coalesce(substring(current_setting('hosted_snowflake.block', true)
+        FROM '^' || taken || ' ([0-9]+)$')::bigint, taken);
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'snowflake_lastval is not yet defined in this session';
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+        MESSAGE = 'snowflake_lastval is not yet defined in this session';
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_lastval() IS 'last Snowflake ID issued to this session, without its tag';
@@ -107,15 +113,21 @@ DECLARE
     id bigint;
 BEGIN
     IF TG_WHEN <> 'BEFORE' OR TG_LEVEL <> 'ROW' THEN
-        RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated', MESSAGE = 'function "snowflake_fill" must be fired BEFORE ROW';
+        RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated',
+            MESSAGE = 'function "snowflake_fill" must be fired BEFORE ROW';
     ELSIF TG_OP <> 'INSERT' THEN
-        RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated', MESSAGE = 'function "snowflake_fill" must be fired for INSERT';
+        RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated',
+            MESSAGE = 'function "snowflake_fill" must be fired for INSERT';
     ELSIF TG_NARGS <> 1 THEN
-        RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated', MESSAGE = 'function "snowflake_fill" must be given the name of one column',
+        RAISE EXCEPTION USING ERRCODE = 'trigger_protocol_violated',
+            MESSAGE = 'function "snowflake_fill" must be given the name of one column',
             DETAIL = format('Trigger "%s" gives it %s arguments.', TG_NAME, TG_NARGS),
-            HINT = 'Create the trigger with EXECUTE FUNCTION snowflake_fill(''id''), where id is the column of the IDs.';
-    ELSIF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = TG_RELID AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped) THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_column', MESSAGE = format('column "%s" of relation "%s" does not exist', TG_ARGV[0], TG_TABLE_NAME);
+            HINT = 'Create the trigger with EXECUTE FUNCTION snowflake_fill(''id''), where id is the column of the '
+                'IDs.';
+    ELSIF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = TG_RELID AND attname = TG_ARGV[0] AND attnum > 0
+        AND NOT attisdropped) THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('column "%s" of relation "%s" does not exist', TG_ARGV[0], TG_TABLE_NAME);
     END IF;
     IF pg_column_size(NEW) < 100000 THEN
         is_missing := to_jsonb(NEW) ->> TG_ARGV[0] IS NULL;
@@ -124,9 +136,11 @@ BEGIN
         EXECUTE format('SELECT ($1).%I IS NULL', TG_ARGV[0]) INTO is_missing USING NEW;
     END IF;
     IF is_missing THEN
-        its_default := (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+        its_default := (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid
+            AND attnum = adnum
             WHERE adrelid = TG_RELID AND attname = TG_ARGV[0]);
-        IF starts_with(its_default, 'ids.snowflake_nextval_for') OR starts_with(its_default, 'ids.snowflake_nextval_tagged') THEN
+        IF starts_with(its_default, 'ids.snowflake_nextval_for')
+            OR starts_with(its_default, 'ids.snowflake_nextval_tagged') THEN
             -- It chooses the place or the tag of the ID.
             EXECUTE 'SELECT ' || its_default INTO id;
         ELSE

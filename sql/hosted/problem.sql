@@ -18,23 +18,31 @@ DECLARE
 BEGIN
     SELECT d.*, d.xmin::text AS xmin INTO owned FROM ids.snowflake_database d;
     IF ids.snowflake_worker_id() IS NULL OR owned IS NULL THEN
-        RETURN ROW('worker unset', '55000', 'this database has no worker ID', 'snowflake_set_worker_id() has not been called.',
-            format('As its owner, call ids.snowflake_set_worker_id(n) with a number from 0 to %s that no other database and no other server has.',
+        RETURN ROW('worker unset', '55000', 'this database has no worker ID',
+            'snowflake_set_worker_id() has not been called.',
+            format('As its owner, call ids.snowflake_set_worker_id(n) with a number from 0 to %s that no other '
+                'database and no other server has.',
                 ~(-1::bigint << (ids.snowflake_own_fields()).worker_bits)))::ids.snowflake_problem;
     ELSIF pg_is_in_recovery() THEN
-        RETURN ROW('standby', '25006', 'cannot issue IDs during recovery', 'This server is a standby, or has not finished its recovery.',
+        RETURN ROW('standby', '25006', 'cannot issue IDs during recovery',
+            'This server is a standby, or has not finished its recovery.',
             'Connect to the primary. IDs can be decoded on this server.')::ids.snowflake_problem;
     ELSIF owned.database <> 0 AND (owned.database <> (SELECT oid FROM pg_database WHERE datname = current_database())
-        OR owned.relation <> 'ids.snowflake_database'::regclass OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system())
+        OR owned.relation <> 'ids.snowflake_database'::regclass
+            OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system())
             -- mutant: hosted-upgraded
             AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = ids.snowflake_catalog_xmin())) THEN
         RETURN ROW('not started', '55000', 'this database is a copy of another one with the same worker ID',
-            format('Worker %s was set in the database that this one was restored or copied from.', ids.snowflake_worker_id()),
-            'As its owner, call ids.snowflake_set_worker_id(n) with another number, or with the same one if the other database no longer issues IDs.')::ids.snowflake_problem;
+            format('Worker %s was set in the database that this one was restored or copied from.',
+                ids.snowflake_worker_id()),
+            'As its owner, call ids.snowflake_set_worker_id(n) with another number, or with the same one if the other '
+            'database no longer issues IDs.')::ids.snowflake_problem;
     -- A transaction can have a snapshot from before the row.
     ELSIF owned.database = 0 OR ids.snowflake_registration() IS NULL OR ids.snowflake_is_set_back() THEN
-        RETURN ROW('not started', '55000', 'the position of the last ID may have been set back', 'A dump was restored into this database, or setval() was called.',
-            format('As its owner, call ids.snowflake_set_worker_id(%s).', ids.snowflake_worker_id()))::ids.snowflake_problem;
+        RETURN ROW('not started', '55000', 'the position of the last ID may have been set back',
+            'A dump was restored into this database, or setval() was called.',
+            format('As its owner, call ids.snowflake_set_worker_id(%s).',
+                ids.snowflake_worker_id()))::ids.snowflake_problem;
     END IF;
     RETURN NULL;
 END
@@ -51,16 +59,22 @@ DECLARE
 BEGIN
     IF ms < f.epoch THEN
         RETURN ROW('outside the layout', '55000', 'the server''s clock is before the epoch of the layout',
-            format('%s, and the epoch is %s.', clock, ids.snowflake_display_time(f.epoch)), 'Set the clock.')::ids.snowflake_problem;
+            format('%s, and the epoch is %s.', clock, ids.snowflake_display_time(f.epoch)),
+            'Set the clock.')::ids.snowflake_problem;
     ELSIF ms > f.issues_until THEN
         RETURN ROW('outside the layout', '54000', 'reached the last timestamp of the layout',
-            format('%s, and the last timestamp is %s.', clock, ids.snowflake_display_time(f.epoch + f.tick_ms * f.last_tick)), 'Check the clock.')::ids.snowflake_problem;
+            format('%s, and the last timestamp is %s.', clock,
+                ids.snowflake_display_time(f.epoch + f.tick_ms * f.last_tick)),
+                'Check the clock.')::ids.snowflake_problem;
     END IF;
     RETURN ROW('clock behind', '53400', 'the server''s clock is too far behind the last ID issued',
-        format('%s, the last timestamp issued is %s; IDs are at most %s ms ahead, and a call waits for at most %s ms.', clock, ids.snowflake_display_time(last),
+        format('%s, the last timestamp issued is %s; IDs are at most %s ms ahead, and a call waits for at most %s ms.',
+            clock, ids.snowflake_display_time(last),
             ids.snowflake_max_ahead_ms(), ids.snowflake_max_wait_ms()),
-        format('Check the clock. IDs will be issued again once it reaches %s. After a large batch, ask for the next one later.',
-            ids.snowflake_display_time(last - ids.snowflake_max_ahead_ms() - ids.snowflake_max_wait_ms())))::ids.snowflake_problem;
+        format('Check the clock. IDs will be issued again once it reaches %s. After a large batch, ask for the next '
+            'one later.',
+            ids.snowflake_display_time(last - ids.snowflake_max_ahead_ms()
+                - ids.snowflake_max_wait_ms())))::ids.snowflake_problem;
 END
 $$;
 COMMENT ON FUNCTION ids.snowflake_problem_of_clock(bigint) IS 'not to be called: why no ID is issued at this time';
@@ -75,7 +89,8 @@ BEGIN
         RETURN ROW(NULL, '25006', 'cannot issue IDs in a read-only transaction', 'An ID changes a sequence.',
             'Ask for IDs in a transaction that may write.')::ids.snowflake_problem;
     END IF;
-    RETURN ROW(NULL, '22023', format('count must be between 1 and %s', ids.snowflake_max_count()), format('The count is %s.', count),
+    RETURN ROW(NULL, '22023', format('count must be between 1 and %s', ids.snowflake_max_count()),
+        format('The count is %s.', count),
         'Ask for fewer IDs at a time.')::ids.snowflake_problem;
 END
 $$;

@@ -1,7 +1,7 @@
--- Everybody may call the functions for users, and those "not to be called directly", which these call with the rights of
--- the caller. For the owner are those whose comment says so, or "not to be called", and those without a comment. Before
--- there is a worker, PUBLIC is granted the former, and what default privileges have granted on the latter is revoked;
--- later, what the owner has granted and revoked remains.
+-- Everybody may call the functions for users, and those "not to be called directly", which these call with the rights
+-- of the caller. For the owner are those whose comment says so, or "not to be called", and those without a comment.
+-- Before there is a worker, PUBLIC is granted the former, and what default privileges have granted on the latter is
+-- revoked; later, what the owner has granted and revoked remains.
 DO $$
 DECLARE
     is_new boolean := NOT EXISTS (SELECT FROM ids.snowflake_database);
@@ -11,15 +11,21 @@ BEGIN
         WITH functions AS (
             SELECT oid::regprocedure::text AS name, proowner, proacl,
                 -- mutant: hosted-guard
-                coalesce(obj_description(oid, 'pg_proc') !~ '^(not to be called|for the owner):', false) AS is_for_everybody
-            FROM pg_proc WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'ids.snowflake_began'::regclass) AND proname LIKE 'snowflake%')
-        SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name) AS command FROM functions WHERE NOT is_for_everybody
+                coalesce(obj_description(oid, 'pg_proc') !~ '^(not to be called|for the owner):',
+                    false) AS is_for_everybody
+            FROM pg_proc WHERE pronamespace
+                = (SELECT relnamespace FROM pg_class WHERE oid = 'ids.snowflake_began'::regclass)
+                AND proname LIKE 'snowflake%')
+        SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', name) AS command FROM functions
+            WHERE NOT is_for_everybody
         UNION ALL
         SELECT format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', name) FROM functions WHERE is_for_everybody AND is_new
         UNION ALL
         SELECT format('REVOKE ALL ON %s %s FROM %s', kind, name, grantee::regrole) FROM (
-            SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name, relowner AS owner, relacl AS acl
-            FROM pg_class WHERE oid IN ('ids.snowflake_position'::regclass, 'ids.snowflake_high_water_mark'::regclass, 'ids.snowflake_began'::regclass,
+            SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name,
+                relowner AS owner, relacl AS acl
+            FROM pg_class WHERE oid IN ('ids.snowflake_position'::regclass, 'ids.snowflake_high_water_mark'::regclass,
+                'ids.snowflake_began'::regclass,
                 'ids.snowflake_database'::regclass, 'ids.snowflake_lock'::regclass)
             UNION ALL
             SELECT 'FUNCTION', name, proowner, proacl FROM functions WHERE NOT is_for_everybody) objects

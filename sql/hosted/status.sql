@@ -1,7 +1,8 @@
 -- Monitoring.
 
 CREATE OR REPLACE FUNCTION ids.snowflake_get_status(
-        OUT state text, OUT problem text, OUT problem_sqlstate text, OUT worker_id integer, OUT datacenter_id integer, OUT layout text,
+        OUT state text, OUT problem text, OUT problem_sqlstate text, OUT worker_id integer, OUT datacenter_id integer,
+        OUT layout text,
         OUT usable_until timestamptz, OUT last_issued_at timestamptz, OUT lead interval, OUT extension_version text)
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -22,7 +23,8 @@ BEGIN
         trouble := ids.snowflake_problem_of_clock(ms);
     END IF;
     state := coalesce(trouble.state, CASE WHEN last IS NULL THEN 'idle' ELSE 'ready' END);
-    problem := upper(left(trouble.message, 1)) || substr(trouble.message, 2) || format('. %s %s', trouble.detail, trouble.hint);
+    problem := upper(left(trouble.message, 1)) || substr(trouble.message, 2)
+        || format('. %s %s', trouble.detail, trouble.hint);
     problem_sqlstate := trouble.code;
 END
 $$;
@@ -34,7 +36,8 @@ COMMENT ON COLUMN ids.snowflake_status.state IS 'ready; idle before the first ID
 COMMENT ON COLUMN ids.snowflake_status.problem IS 'why no ID is issued, and what to do; NULL if nothing is wrong';
 COMMENT ON COLUMN ids.snowflake_status.problem_sqlstate IS 'its SQLSTATE; NULL if nothing is wrong';
 COMMENT ON COLUMN ids.snowflake_status.usable_until IS 'last timestamp of the layout';
-COMMENT ON COLUMN ids.snowflake_status.last_issued_at IS 'timestamp of the last ID, or after a server start, the time above which IDs continue';
+COMMENT ON COLUMN ids.snowflake_status.last_issued_at IS
+    'timestamp of the last ID, or after a server start, the time above which IDs continue';
 COMMENT ON COLUMN ids.snowflake_status.lead IS 'how far last_issued_at is ahead of the clock';
 COMMENT ON COLUMN ids.snowflake_status.extension_version IS 'version of this script';
 GRANT SELECT ON ids.snowflake_status TO PUBLIC;

@@ -14,7 +14,8 @@ DECLARE
     first integer;
 BEGIN
     IF usual IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('unrecognized encoding: "%s"', encoding),
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('unrecognized encoding: "%s"', encoding),
             HINT = 'The encodings are base62, base58, crockford32, hex.';
     ELSIF alphabet IS NULL THEN
         RETURN usual;
@@ -32,7 +33,8 @@ BEGIN
         reason := format('The alphabet has %s characters, and %s are needed', length(alphabet), length(usual));
     END IF;
     IF reason IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('invalid alphabet for %s: "%s"', lower(encoding COLLATE "C"), alphabet),
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid alphabet for %s: "%s"', lower(encoding COLLATE "C"), alphabet),
             DETAIL = reason || '.';
     END IF;
     RETURN alphabet;
@@ -91,18 +93,21 @@ BEGIN
         CONTINUE WHEN base = 32 AND letter = '-';
         digit := strpos(digits COLLATE "C", letter);
         IF digit = 0 THEN
-            wrong := format('Character %s is "%s", which is not a digit of %s.', at, substr(text, at, 1), lower(encoding COLLATE "C"));
+            wrong := format('Character %s is "%s", which is not a digit of %s.', at, substr(text, at, 1),
+                lower(encoding COLLATE "C"));
             EXIT;
         END IF;
         -- A wrong digit takes precedence over a number that is too large.
         number := least(number * base + digit - 1, 9223372036854775808);
     END LOOP;
     IF wrong IS NOT NULL OR digit IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation', MESSAGE = format('invalid input syntax for a Snowflake ID: "%s"', text),
+        RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+            MESSAGE = format('invalid input syntax for a Snowflake ID: "%s"', text),
             DETAIL = coalesce(wrong, 'The text has no digits.'),
             HINT = format('IDs are written with the digits %s.', digits);
     ELSIF number > 9223372036854775807 THEN
-        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('value is out of range for a Snowflake ID: "%s"', text),
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+            MESSAGE = format('value is out of range for a Snowflake ID: "%s"', text),
             DETAIL = 'The value is greater than 9223372036854775807, the greatest ID.';
     END IF;
     RETURN number;
@@ -112,7 +117,8 @@ COMMENT ON FUNCTION ids.snowflake_from_text(text, text, text) IS 'ID from the te
 
 CREATE OR REPLACE FUNCTION ids.snowflake_to_uuid(id bigint) RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN (SELECT (left(h, 12) || '8' || substr(h, 13, 3) || to_hex(8 + ((id & 15) >> 2)) || to_hex((id & 3) << 2) || '00000000000000')::uuid
+    RETURN (SELECT (left(h, 12) || '8' || substr(h, 13, 3) || to_hex(8 + ((id & 15) >> 2)) || to_hex((id & 3) << 2)
+        || '00000000000000')::uuid
         FROM (SELECT lpad(to_hex(ids.snowflake_must_not_be_negative(id)), 16, '0') AS h) hex);
 COMMENT ON FUNCTION ids.snowflake_to_uuid(bigint) IS 'ID as a UUID of version 8';
 
@@ -124,12 +130,15 @@ DECLARE
     number bigint := ('x' || left(digits, 12) || substr(digits, 14, 3) || '0')::bit(64)::bigint | ((last >> 2) & 15);
     reason text := CASE
         WHEN last >> 6 <> 2 THEN 'Its variant is not RFC 9562''s'
-        WHEN substr(digits, 13, 1) <> '8' THEN format('Its version is %s, and an ID''s is 8', ('x' || substr(digits, 13, 1))::bit(4)::integer)
+        WHEN substr(digits, 13, 1) <> '8'
+            THEN format('Its version is %s, and an ID''s is 8', ('x' || substr(digits, 13, 1))::bit(4)::integer)
         WHEN (last & 3) <> 0 OR substr(digits, 19) <> repeat('0', 14) THEN 'Its last 58 bits are not all 0'
-        WHEN number < 0 THEN format('The number in it, %s, is greater than 9223372036854775807, the greatest ID', number + 18446744073709551616) END;
+        WHEN number < 0 THEN format('The number in it, %s, is greater than 9223372036854775807, the greatest ID',
+            number + 18446744073709551616) END;
 BEGIN
     IF reason IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = CASE WHEN reason LIKE 'The%' THEN 'numeric_value_out_of_range' ELSE 'invalid_parameter_value' END,
+        RAISE EXCEPTION USING ERRCODE = CASE WHEN reason LIKE 'The%' THEN 'numeric_value_out_of_range'
+            ELSE 'invalid_parameter_value' END,
             MESSAGE = format('UUID "%s" does not hold a Snowflake ID', uuid), DETAIL = reason || '.',
             HINT = 'Only UUIDs from snowflake_to_uuid() can be converted back.';
     END IF;

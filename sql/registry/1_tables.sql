@@ -1,10 +1,10 @@
--- The registry of worker IDs for snowflake_pg: plain SQL, for a database of PostgreSQL 15 or newer. `make install` joins the files
--- of this folder into the script of the extension snowflake_registry, and `make pack NAME=scripts` into one for psql, with
--- script.psql. An upgrade runs the same statements, and loses nothing.
+-- The registry of worker IDs for snowflake_pg: plain SQL, for a database of PostgreSQL 15 or newer. `make install`
+-- joins the files of this folder into the script of the extension snowflake_registry, and `make pack NAME=scripts` into
+-- one for psql, with script.psql. An upgrade runs the same statements, and loses nothing.
 --
--- The registry grants a worker to a server for IDs with timestamps below `granted_until`. The next server with that worker
--- begins there, or later. So two servers that both believe they have a worker never issue the same ID, whatever their
--- clocks show. Clocks only decide when a worker is free. See docs/registry.md.
+-- The registry grants a worker to a server for IDs with timestamps below `granted_until`. The next server with that
+-- worker begins there, or later. So two servers that both believe they have a worker never issue the same ID, whatever
+-- their clocks show. Clocks only decide when a worker is free. See docs/registry.md.
 
 DO $$
 DECLARE
@@ -17,12 +17,15 @@ BEGIN
     SELECT n.nspowner::regrole::text INTO other FROM pg_namespace n
         WHERE n.nspname = 'snowflake_registry' AND n.nspowner <> quote_ident(current_user)::regrole
     UNION SELECT c.relowner::regrole::text FROM pg_class c
-        WHERE c.relnamespace = to_regnamespace('snowflake_registry') AND c.relowner <> quote_ident(current_user)::regrole
+        WHERE c.relnamespace = to_regnamespace('snowflake_registry')
+            AND c.relowner <> quote_ident(current_user)::regrole
     UNION SELECT p.proowner::regrole::text FROM pg_proc p
-        WHERE p.pronamespace = to_regnamespace('snowflake_registry') AND p.proowner <> quote_ident(current_user)::regrole
+        WHERE p.pronamespace = to_regnamespace('snowflake_registry')
+            AND p.proowner <> quote_ident(current_user)::regrole
     LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'schema snowflake_registry has objects of another role' USING ERRCODE = 'insufficient_privilege',
+        RAISE EXCEPTION 'schema snowflake_registry has objects of another role'
+            USING ERRCODE = 'insufficient_privilege',
             DETAIL = format('Their owner is %s.', other),
             HINT = 'Use the role that installed the registry, or a database of its own.';
     END IF;
@@ -37,8 +40,8 @@ BEGIN
         EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake_registry')::text, true);
 END $$;
 
--- A registry that the script for psql has made becomes the extension's, with its leases. Tables and views of others stay theirs: a dump
--- would not have them.
+-- A registry that the script for psql has made becomes the extension's, with its leases. Tables and views of others
+-- stay theirs: a dump would not have them.
 DO $$
 DECLARE
     type text;
@@ -50,7 +53,8 @@ BEGIN
             UNION SELECT 'pg_class'::regclass, c.oid FROM pg_class c
                 WHERE c.relnamespace = to_regnamespace('snowflake_registry')
                 AND c.relname IN ('registry', 'lease', 'revision', 'workers', 'status')
-            UNION SELECT 'pg_proc'::regclass, p.oid FROM pg_proc p WHERE p.pronamespace = to_regnamespace('snowflake_registry')
+            UNION SELECT 'pg_proc'::regclass, p.oid FROM pg_proc p
+                WHERE p.pronamespace = to_regnamespace('snowflake_registry')
         ) AS o (class, id), pg_identify_object(o.class, o.id, 0) AS i
         WHERE current_setting('snowflake_registry.is_extension')::boolean
             AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = o.class AND d.objid = o.id AND d.deptype = 'e')
@@ -79,16 +83,20 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.registry (
 COMMENT ON TABLE snowflake_registry.registry IS 'one row: the registry itself';
 COMMENT ON COLUMN snowflake_registry.registry.registry_version IS 'version of the script that was run last';
 COMMENT ON COLUMN snowflake_registry.registry.timeline IS
-    'timeline of this cluster; another timeline or system_identifier means that the registry was restored or has failed over';
+    'timeline of this cluster; another timeline or system_identifier means that the registry was restored or has '
+    'failed over';
 COMMENT ON COLUMN snowflake_registry.registry.storage IS
-    'the table and the file of the leases, and the transaction that wrote this row; others mean that the leases were restored from a dump, or rewritten';
+    'the table and the file of the leases, and the transaction that wrote this row; others mean that the leases were '
+    'restored from a dump, or rewritten';
 COMMENT ON COLUMN snowflake_registry.registry.restored_at IS
     'when a restore or failover was last noticed, in Unix milliseconds; 0 for never, or after end_recovery()';
-COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS 'leases with a lower revision have not been renewed since the restore';
+COMMENT ON COLUMN snowflake_registry.registry.restored_revision IS
+    'leases with a lower revision have not been renewed since the restore';
 COMMENT ON COLUMN snowflake_registry.registry.reached_revision IS
     'highest revision known from servers, though leases of that revision may be lost';
 COMMENT ON COLUMN snowflake_registry.registry.longest_lease_ms IS
-    'how far ahead of the registry''s clock a grant reaches at most, in milliseconds; after a restore, not_before is that far ahead';
+    'how far ahead of the registry''s clock a grant reaches at most, in milliseconds; after a restore, not_before is '
+    'that far ahead';
 COMMENT ON COLUMN snowflake_registry.registry.secret IS 'secret for receipts, which nobody else can make';
 COMMENT ON COLUMN snowflake_registry.registry.not_before IS
     'no worker is leased to another server before this time, in Unix milliseconds: leases may have been lost';
@@ -119,7 +127,8 @@ CREATE TABLE IF NOT EXISTS snowflake_registry.lease (
 COMMENT ON TABLE snowflake_registry.lease IS 'a row for each worker that was ever leased, reserved or forbidden';
 COMMENT ON COLUMN snowflake_registry.lease.worker_id IS
     'in a layout with data centers: the number of the data center and then of the worker, as one number';
-COMMENT ON COLUMN snowflake_registry.lease.token IS 'secret of the server that has the worker; a new one with each renewal';
+COMMENT ON COLUMN snowflake_registry.lease.token IS
+    'secret of the server that has the worker; a new one with each renewal';
 COMMENT ON COLUMN snowflake_registry.lease.begins_at IS
     'where the IDs of this server began, in Unix milliseconds';
 COMMENT ON COLUMN snowflake_registry.lease.granted_until IS
@@ -133,8 +142,8 @@ COMMENT ON COLUMN snowflake_registry.lease.conflict IS
 COMMENT ON COLUMN snowflake_registry.lease.rule IS
     'free: for any server; reserved: only for a server that is configured with this number; forbidden: for no server';
 
--- Numbers changes. The sequence can be ahead after a crash, or after the registry was restored. A dump sets it last: then it can go
--- back after servers have asked.
+-- Numbers changes. The sequence can be ahead after a crash, or after the registry was restored. A dump sets it last:
+-- then it can go back after servers have asked.
 CREATE SEQUENCE IF NOT EXISTS snowflake_registry.revision;
 COMMENT ON SEQUENCE snowflake_registry.revision IS 'numbers the changes of leases';
 
@@ -159,8 +168,8 @@ BEGIN
     END IF;
 END $$;
 
--- For rows of a dump: it replaces deleted ones, or brings leases into a new registry. Functions insert rows without a revision.
--- TRUNCATE needs no trigger: it gives the table another file.
+-- For rows of a dump: it replaces deleted ones, or brings leases into a new registry. Functions insert rows without a
+-- revision. TRUNCATE needs no trigger: it gives the table another file.
 CREATE OR REPLACE FUNCTION snowflake_registry.note_rows() RETURNS trigger
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

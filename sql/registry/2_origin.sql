@@ -17,8 +17,10 @@ COMMENT ON FUNCTION snowflake_registry.display(bigint) IS 'the time of Unix mill
 
 CREATE OR REPLACE FUNCTION snowflake_registry.holder(lease snowflake_registry.lease) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN coalesce('server "' || (lease).server || '"', 'a server with system identifier ' || (lease).system_identifier, 'an unknown server')
-        || coalesce(' on host "' || nullif((lease).host, '') || '"', '') || coalesce(', address ' || host((lease).address), '');
+    RETURN coalesce('server "' || (lease).server || '"',
+        'a server with system identifier ' || (lease).system_identifier, 'an unknown server')
+        || coalesce(' on host "' || nullif((lease).host, '') || '"', '')
+            || coalesce(', address ' || host((lease).address), '');
 COMMENT ON FUNCTION snowflake_registry.holder(snowflake_registry.lease) IS 'the server of a lease, for messages';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.comment_of(lease snowflake_registry.lease) RETURNS text
@@ -39,13 +41,15 @@ CREATE OR REPLACE FUNCTION snowflake_registry.own_storage(written xid) RETURNS t
         'snowflake_registry.lease'::regclass::oid, pg_relation_filenode('snowflake_registry.lease'), written)
 $$;
 COMMENT ON FUNCTION snowflake_registry.own_storage(xid) IS
-    'the database, the OID of the table of leases, its file, and the xmin of the row of the registry: neither a dump nor a copy of the database brings them back';
+    'the database, the OID of the table of leases, its file, and the xmin of the row of the registry: neither a dump '
+    'nor a copy of the database brings them back';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.is_original() RETURNS boolean
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     SELECT (r.system_identifier, r.timeline, r.storage)
         -- mutant: registry-storage
-        = ((pg_control_system()).system_identifier, snowflake_registry.own_timeline(), snowflake_registry.own_storage(r.xmin))
+        = ((pg_control_system()).system_identifier, snowflake_registry.own_timeline(),
+            snowflake_registry.own_storage(r.xmin))
     FROM snowflake_registry.registry r
 $$;
 COMMENT ON FUNCTION snowflake_registry.is_original() IS 'whether the registry is where its row was written';
@@ -65,9 +69,11 @@ CREATE OR REPLACE FUNCTION snowflake_registry.last_revision() RETURNS bigint
     RETURN greatest((SELECT max(l.revision) FROM snowflake_registry.lease l),
         (SELECT r.reached_revision FROM snowflake_registry.registry r));
 COMMENT ON FUNCTION snowflake_registry.last_revision() IS
-    'number of the last change of this registry; a server that has seen a higher one knows a later state of the registry';
+    'number of the last change of this registry; a server that has seen a higher one knows a later state of the '
+    'registry';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.check_restored(seen_revision bigint, kept_revision bigint) RETURNS snowflake_registry.registry
+CREATE OR REPLACE FUNCTION snowflake_registry.check_restored(seen_revision bigint, kept_revision bigint)
+    RETURNS snowflake_registry.registry
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     here snowflake_registry.registry;
@@ -84,12 +90,14 @@ BEGIN
             HINT = 'Restore the rows from the dump. For a new registry, drop this one, and install it again.';
     END IF;
     -- mutant: registry-put-back
-    IF snowflake_registry.is_original() AND coalesce(seen_revision, 0) <= greatest(kept_revision, here.reached_revision) THEN
+    IF snowflake_registry.is_original()
+        AND coalesce(seen_revision, 0) <= greatest(kept_revision, here.reached_revision) THEN
         RETURN here;
     END IF;
     -- A stolen role could hold up a call that waits for a lock.
     SELECT * INTO noted FROM snowflake_registry.registry FOR UPDATE SKIP LOCKED;
-    IF snowflake_registry.is_original() AND coalesce(seen_revision, 0) <= greatest(kept_revision, noted.reached_revision) THEN
+    IF snowflake_registry.is_original()
+        AND coalesce(seen_revision, 0) <= greatest(kept_revision, noted.reached_revision) THEN
         RETURN noted;
     END IF;
     here.restored_at := snowflake_registry.unix_ms(clock_timestamp());
@@ -108,12 +116,14 @@ BEGIN
         not_before = here.not_before, reached_revision = here.restored_revision;
     PERFORM snowflake_registry.note_origin();
     RAISE LOG 'snowflake_registry was restored or has failed over'
-        USING DETAIL = format('No worker is leased to another server before %s.', snowflake_registry.display(here.not_before)),
+        USING DETAIL = format('No worker is leased to another server before %s.',
+            snowflake_registry.display(here.not_before)),
             HINT = 'If no transaction was lost, call snowflake_registry.end_recovery().';
     RETURN here;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.check_restored(bigint, bigint) IS
-    'record a restore or a failover of the registry, after which leases may be missing: the registry is elsewhere, or a server has a receipt for a later state of a row';
+    'record a restore or a failover of the registry, after which leases may be missing: the registry is elsewhere, or '
+    'a server has a receipt for a later state of a row';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.receipt_for(
     worker bigint, token uuid, granted bigint, revision bigint) RETURNS text
@@ -128,13 +138,15 @@ COMMENT ON FUNCTION snowflake_registry.receipt_for(bigint, uuid, bigint, bigint)
 DO $$
 BEGIN
     IF current_setting('snowflake_registry.is_new')::boolean THEN
-        -- pg_restore, and the script of pg_dump, turn row_security off, and bring this row themselves. No server must get a lease
-        -- before that.
+        -- pg_restore, and the script of pg_dump, turn row_security off, and bring this row themselves. No server must
+        -- get a lease before that.
         -- mutant: registry-row-restored
-        IF current_setting('snowflake_registry.is_extension')::boolean AND NOT current_setting('row_security')::boolean THEN
+        IF current_setting('snowflake_registry.is_extension')::boolean
+            AND NOT current_setting('row_security')::boolean THEN
             RETURN;
         END IF;
-        INSERT INTO snowflake_registry.registry (registry_version, system_identifier, timeline, storage) VALUES (1, 0, 0, '');
+        INSERT INTO snowflake_registry.registry (registry_version, system_identifier, timeline, storage)
+            VALUES (1, 0, 0, '');
     ELSE
         PERFORM snowflake_registry.check_restored(NULL, NULL);
         UPDATE snowflake_registry.registry SET registry_version = 1 WHERE registry_version <> 1;

@@ -1,10 +1,11 @@
 -- For servers
 --
--- Each change takes a token of the server, and stores a new one that the server has chosen. So a copy of a server has an
--- old token as soon as its original has renewed its lease. A server repeats a call whose answer was lost with the same
--- new token, and presents that, too, when it asks for a renewal.
+-- Each change takes a token of the server, and stores a new one that the server has chosen. So a copy of a server has
+-- an old token as soon as its original has renewed its lease. A server repeats a call whose answer was lost with the
+-- same new token, and presents that, too, when it asks for a renewal.
 --
--- A function locks a row only once it knows that it will change it: else anyone with a server's role could hold others up.
+-- A function locks a row only once it knows that it will change it: else anyone with a server's role could hold others
+-- up.
 
 CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
     held_token uuid, held_until bigint, held_receipt text, worker_id bigint, seen_revision bigint,
@@ -12,22 +13,27 @@ CREATE OR REPLACE FUNCTION snowflake_registry.server_hello(
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
     SELECT registry_version, snowflake_registry.unix_ms(clock_timestamp()) FROM snowflake_registry.check_restored(
         -- A server with a receipt of this registry knows a state of it. A row never goes back.
-        CASE WHEN held_receipt = snowflake_registry.receipt_for(server_hello.worker_id, held_token, held_until, seen_revision)
+        CASE WHEN held_receipt = snowflake_registry.receipt_for(server_hello.worker_id, held_token, held_until,
+            seen_revision)
             THEN seen_revision END,
         (SELECT l.revision FROM snowflake_registry.lease l WHERE l.worker_id = server_hello.worker_id))
 $$;
 COMMENT ON FUNCTION snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint) IS
-    'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; records a restore, even if the next call fails';
+    'to be called first: version of the registry, and what its clock shows, in Unix milliseconds; records a restore, '
+    'even if the next call fails';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.read_about(
-    about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset_ms bigint, OUT issued_until bigint, OUT begins_at bigint,
+    about jsonb, OUT lease_ms bigint, OUT clock bigint, OUT clock_offset_ms bigint, OUT issued_until bigint,
+    OUT begins_at bigint,
     OUT layout text, OUT server text, OUT system_identifier bigint, OUT host text, OUT port integer)
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    SELECT a.lease_ms, a.clock, a.clock_offset_ms, a.issued_until, a.begins_at, left(a.layout, 200), left(a.server, 100),
+    SELECT a.lease_ms, a.clock, a.clock_offset_ms, a.issued_until, a.begins_at, left(a.layout, 200),
+        left(a.server, 100),
             a.system_identifier, left(a.host, 255), a.port
         INTO lease_ms, clock, clock_offset_ms, issued_until, begins_at, layout, server, system_identifier, host, port
-        FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset_ms bigint, issued_until bigint, begins_at bigint,
+        FROM jsonb_to_record(about) AS a(lease_ms bigint, clock bigint, clock_offset_ms bigint, issued_until bigint,
+            begins_at bigint,
             layout text, server text, system_identifier bigint, host text, port integer);
     issued_until := coalesce(issued_until, 0);
     clock_offset_ms := coalesce(clock_offset_ms, 0);
@@ -41,7 +47,8 @@ END $$;
 COMMENT ON FUNCTION snowflake_registry.read_about(jsonb) IS
     'what a server says of itself; clock is the latest of its clock, its IDs and its durable mark';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.grant_for(lease_ms bigint, server_clock bigint, now_ms bigint, longest bigint)
+CREATE OR REPLACE FUNCTION snowflake_registry.grant_for(lease_ms bigint, server_clock bigint, now_ms bigint,
+    longest bigint)
     RETURNS bigint
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -49,18 +56,21 @@ BEGIN
         RAISE EXCEPTION 'clock or durable mark of the server is too far ahead of the registry''s clock'
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = format('It is at %s, and the registry''s clock is at %s. A lease reaches at most %s ahead.',
-                    snowflake_registry.display(server_clock), snowflake_registry.display(now_ms), longest * interval '1 ms'),
+                    snowflake_registry.display(server_clock), snowflake_registry.display(now_ms),
+                    longest * interval '1 ms'),
                 HINT = 'Correct the clocks, or call snowflake_registry.set_longest_lease() in the registry.';
     END IF;
     -- mutant: lease-length
     RETURN least(greatest(now_ms, server_clock) + lease_ms, now_ms + longest);
 END $$;
-COMMENT ON FUNCTION snowflake_registry.grant_for(bigint, bigint, bigint, bigint) IS 'the end of a lease that is granted now';
+COMMENT ON FUNCTION snowflake_registry.grant_for(bigint, bigint, bigint, bigint) IS
+    'the end of a lease that is granted now';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.other_layout(of_layout text, now_ms bigint) RETURNS text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('Worker %s, %s, has layout %s.', l.worker_id, snowflake_registry.holder(l), l.layout)
-        FROM snowflake_registry.lease l WHERE l.token IS NOT NULL AND l.granted_until > now_ms AND l.layout <> of_layout LIMIT 1
+        FROM snowflake_registry.lease l WHERE l.token IS NOT NULL AND l.granted_until > now_ms
+            AND l.layout <> of_layout LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_registry.other_layout(text, bigint) IS
     'a server with a lease and another layout, whose IDs can be equal';
@@ -109,7 +119,8 @@ BEGIN
             HINT = 'Name fewer workers, or see in the view snowflake_registry.workers which role has leased them.';
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.check_room(bigint, bigint) IS 'raise an error if there can be no rows for these workers';
+COMMENT ON FUNCTION snowflake_registry.check_room(bigint, bigint) IS
+    'raise an error if there can be no rows for these workers';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.insert_worker(worker bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -126,7 +137,8 @@ BEGIN
     RETURN FOUND;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.insert_worker(bigint) IS
-    'insert the row of a worker that has none yet; false if it has one, or another transaction is inserting it: nobody waits for that';
+    'insert the row of a worker that has none yet; false if it has one, or another transaction is inserting it: nobody '
+    'waits for that';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.claim_configured(
     configured bigint, not_before bigint, now_ms bigint, of_system bigint, of_host text, of_port integer)
@@ -160,7 +172,8 @@ BEGIN
     ELSIF (found_lease.system_identifier, found_lease.host, found_lease.port) = (of_system, of_host, of_port) THEN
         RAISE EXCEPTION 'worker % is still leased to this server, or to a copy of it', configured
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = format('The lease ends at %s. Since it was granted, the machine was rebooted, the state directory was changed, '
+                DETAIL = format('The lease ends at %s. Since it was granted, the machine was rebooted, the state '
+                    'directory was changed, '
                     'or the registry''s answer was lost.',
                     snowflake_registry.display(found_lease.granted_until)),
                 HINT = format('The server gets the worker then. If there is no copy that issues IDs, call '
@@ -170,7 +183,8 @@ BEGIN
         USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('It is %s. The lease ends at %s.', snowflake_registry.holder(found_lease),
                 snowflake_registry.display(found_lease.granted_until)),
-            HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never issue '
+            HINT = format('Stop that server, which releases the worker, or configure another worker. If it will never '
+                'issue '
                 'IDs again, call snowflake_registry.release_worker(%s) in the registry.', configured);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_configured(bigint, bigint, bigint, bigint, text, integer) IS
@@ -189,7 +203,8 @@ BEGIN
     SELECT count(*) INTO known FROM snowflake_registry.lease l
         WHERE l.worker_id BETWEEN least_worker AND greatest_worker;
     -- mutant: claimed-from-top
-    FOR worker IN SELECT n FROM generate_series(greatest(least_worker, greatest_worker - known - 1000), greatest_worker) n
+    FOR worker IN SELECT n FROM generate_series(greatest(least_worker, greatest_worker - known - 1000),
+        greatest_worker) n
         WHERE NOT EXISTS (SELECT FROM snowflake_registry.lease l WHERE l.worker_id = n)
             AND n IS DISTINCT FROM avoided
         ORDER BY n DESC
@@ -216,15 +231,19 @@ BEGIN
     RAISE EXCEPTION 'no worker is free' USING ERRCODE = 'configuration_limit_exceeded',
         DETAIL = format('Of the workers %s to %s, %s are leased, and %s are reserved or forbidden.%s', least_worker,
             greatest_worker, counted.leased, counted.kept, CASE WHEN next_lease.worker_id IS NOT NULL THEN
-                format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.', next_lease.worker_id,
+                format(' The next lease to end is that of worker %s, %s, at %s unless it is renewed.',
+                    next_lease.worker_id,
                     snowflake_registry.holder(next_lease), snowflake_registry.display(next_lease.granted_until)) END),
-        HINT = 'See the views workers and status in the schema snowflake_registry of the registry. Choose a layout with room for more workers'
-            || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_workers() in the registry.' ELSE '.' END;
+        HINT = 'See the views workers and status in the schema snowflake_registry of the registry. Choose a layout '
+            'with room for more workers'
+            || CASE WHEN counted.kept > 0 THEN ', or call snowflake_registry.allow_workers() in the registry.'
+                ELSE '.' END;
 END $$;
 COMMENT ON FUNCTION snowflake_registry.claim_any(bigint, bigint, bigint, bigint) IS
     'a free worker, locked; the avoided one only if it was leased before, so that its IDs begin above the earlier ones';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.revision_after(revision bigint, here snowflake_registry.registry) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_registry.revision_after(revision bigint, here snowflake_registry.registry)
+    RETURNS bigint
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     -- mutant: revision-back
     SELECT greatest(nextval('snowflake_registry.revision'), revision + 1, here.restored_revision)
@@ -285,17 +304,22 @@ BEGIN
 
     -- The row is this transaction's.
     -- mutant: lease-begins-after
-    SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used), snowflake_registry.revision_after(l.revision, here)
-        INTO STRICT begins_at, is_first, revision FROM snowflake_registry.lease l WHERE l.worker_id = server_claim.worker_id;
-    granted_until := greatest(begins_at, snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease_ms));
+    SELECT greatest(l.granted_until, here.not_before), NOT (l.is_used OR l.was_used),
+        snowflake_registry.revision_after(l.revision, here)
+        INTO STRICT begins_at, is_first, revision FROM snowflake_registry.lease l
+            WHERE l.worker_id = server_claim.worker_id;
+    granted_until := greatest(begins_at,
+        snowflake_registry.grant_for(this.lease_ms, this.clock, now_ms, here.longest_lease_ms));
     UPDATE snowflake_registry.lease l SET token = new_token, begins_at = server_claim.begins_at,
             granted_until = server_claim.granted_until, issued_until = 0, revision = server_claim.revision,
             renewed_at = clock_timestamp(), leased_at = clock_timestamp(), was_used = l.is_used OR l.was_used,
             is_used = true, conflict = NULL,
             server = this.server, system_identifier = this.system_identifier, host = this.host, port = this.port,
-            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset_ms
+            address = inet_client_addr(), role = session_user, layout = this.layout,
+            clock_offset_ms = this.clock_offset_ms
         WHERE l.worker_id = server_claim.worker_id;
     receipt := snowflake_registry.receipt_for(worker_id, new_token, granted_until, revision);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb) IS
-    'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at begins_at, above all IDs that another server can have issued';
+    'lease a free worker: the one that the server had, the one that it is configured with, or any; its IDs begin at '
+    'begins_at, above all IDs that another server can have issued';

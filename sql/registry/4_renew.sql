@@ -1,21 +1,24 @@
 CREATE OR REPLACE FUNCTION snowflake_registry.is_holder(
-    row_of snowflake_registry.lease, here snowflake_registry.registry, held_tokens uuid[], held_until bigint, held_receipt text,
+    row_of snowflake_registry.lease, here snowflake_registry.registry, held_tokens uuid[], held_until bigint,
+    held_receipt text,
     worker bigint, seen_revision bigint, this record) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Written since the last restore, if there was one.
     is_current boolean := coalesce(row_of.revision >= here.restored_revision AND row_of.revision > 0, false);
-    has_receipt boolean := held_receipt = snowflake_registry.receipt_for(worker, held_tokens[1], held_until, seen_revision);
+    has_receipt boolean := held_receipt
+        = snowflake_registry.receipt_for(worker, held_tokens[1], held_until, seen_revision);
 BEGIN
-    -- Other holders, and later changes of a lease, may have been lost. Only the last holder of a worker has a grant beyond
-    -- the time of the restore, also by its own clock: the registry may now have another clock.
-    -- A clock that was ahead at the restore has been corrected.
+    -- Other holders, and later changes of a lease, may have been lost. Only the last holder of a worker has a grant
+    -- beyond the time of the restore, also by its own clock: the registry may now have another clock. A clock that was
+    -- ahead at the restore has been corrected.
     -- mutant: answered-since
     -- mutant: late-request
     -- mutant: restored-ended
     -- mutant: registry-clock
     IF here.restored_at > 0 AND (held_until > least(here.restored_at, snowflake_registry.unix_ms(clock_timestamp()))
-        + snowflake_registry.margin(least(this.lease_ms, here.longest_lease_ms)) + greatest(0, this.clock_offset_ms)) IS NOT TRUE
+        + snowflake_registry.margin(least(this.lease_ms, here.longest_lease_ms))
+            + greatest(0, this.clock_offset_ms)) IS NOT TRUE
         -- Or the registry has answered the server since. With the token alone, the row could be of an earlier request
         -- that arrived late.
         AND (is_current AND has_receipt AND seen_revision >= here.restored_revision) IS NOT TRUE
@@ -39,11 +42,13 @@ BEGIN
         coalesce(row_of.revision, 0) <= seen_revision
             -- mutant: receipt-other-holder
             AND (row_of.granted_until > this.begins_at
-                AND (row_of.system_identifier, row_of.host, row_of.port) IS DISTINCT FROM (this.system_identifier, this.host, this.port)
+                AND (row_of.system_identifier, row_of.host, row_of.port) IS DISTINCT FROM (this.system_identifier,
+                    this.host, this.port)
             ) IS NOT TRUE
         OR held_until >= row_of.begins_at AND row_of.token = ANY (held_tokens));
 END $$;
-COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint, text, bigint,
+COMMENT ON FUNCTION snowflake_registry.is_holder(snowflake_registry.lease, snowflake_registry.registry, uuid[], bigint,
+    text, bigint,
     bigint, record) IS 'whether a server has the worker of this row';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.note_conflict(
@@ -61,7 +66,8 @@ BEGIN
         snowflake_registry.holder(asking), snowflake_registry.display(held_until),
         snowflake_registry.holder(row_of), snowflake_registry.display(snowflake_registry.unix_ms(row_of.leased_at)));
     RAISE LOG 'a worker was leased to two servers for the same time' USING DETAIL = seen,
-        HINT = 'Look for IDs that both servers have issued. Unless the lease was ended by hand, the registry has lost a transaction.';
+        HINT = 'Look for IDs that both servers have issued. Unless the lease was ended by hand, the registry has lost '
+            'a transaction.';
     -- Unless the other server is renewing its lease: nobody waits for a lock.
     UPDATE snowflake_registry.lease l SET conflict = seen
         WHERE l.worker_id IN (SELECT o.worker_id FROM snowflake_registry.lease o
@@ -74,7 +80,8 @@ COMMENT ON FUNCTION snowflake_registry.note_conflict(snowflake_registry.lease, r
 CREATE OR REPLACE FUNCTION snowflake_registry.server_renew(
     held_tokens uuid[], new_token uuid, held_until bigint, held_receipt text, worker_id bigint,
     seen_revision bigint, about jsonb,
-    OUT granted_until bigint, OUT receipt text, OUT revision bigint, OUT refusal text, OUT hint text, OUT is_final boolean,
+    OUT granted_until bigint, OUT receipt text, OUT revision bigint, OUT refusal text, OUT hint text,
+    OUT is_final boolean,
     OUT must_stop boolean, OUT layout_note text, OUT conflict_note text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '10s' AS $$
 DECLARE
@@ -101,25 +108,30 @@ BEGIN
         THEN
             is_final := false;
             must_stop := false;
-            IF found_lease.worker_id IS NULL OR found_lease.token IS NULL AND NOT (found_lease.is_used OR found_lease.was_used) THEN
+            IF found_lease.worker_id IS NULL OR found_lease.token IS NULL
+                AND NOT (found_lease.is_used OR found_lease.was_used) THEN
                 refusal := 'The registry does not know the lease.';
             ELSIF found_lease.token IS NULL THEN
                 refusal := 'It was released by hand.';
                 is_final := true;
             ELSIF found_lease.token = ANY (held_tokens) THEN
-                refusal := 'It had ended when the registry was restored or failed over, or the registry has not answered its release since.';
+                refusal := 'It had ended when the registry was restored or failed over, or the registry has not '
+                    'answered its release since.';
                 hint := 'Restart this server, so that it leases a worker again.';
                 IF here.not_before > snowflake_registry.unix_ms(clock_timestamp()) THEN
-                    hint := format('If the registry has lost no transaction, call snowflake_registry.end_recovery() in it. '
+                    hint := format('If the registry has lost no transaction, call snowflake_registry.end_recovery() in '
+                        'it. '
                         'Otherwise, restart this server after %s.', snowflake_registry.display(here.not_before));
                 END IF;
             ELSE
                 refusal := format('The last server to lease it was %s.', snowflake_registry.holder(found_lease));
                 -- A failover could lose that. A registry other than the server's knows nothing about its lease.
-                is_proven := held_receipt = snowflake_registry.receipt_for(worker_id, held_tokens[1], held_until, seen_revision);
+                is_proven := held_receipt
+                    = snowflake_registry.receipt_for(worker_id, held_tokens[1], held_until, seen_revision);
                 is_final := found_lease.revision >= here.restored_revision AND is_proven;
-                -- The worker was leased to another server before this lease ended: the registry has lost a transaction, which
-                -- nothing else has shown, or somebody ended the lease by hand while the server ran, or this is a copy.
+                -- The worker was leased to another server before this lease ended: the registry has lost a transaction,
+                -- which nothing else has shown, or somebody ended the lease by hand while the server ran, or this is a
+                -- copy.
                 must_stop := is_proven AND found_lease.begins_at < held_until;
                 IF must_stop THEN
                     PERFORM snowflake_registry.note_conflict(found_lease, this, held_until);
@@ -134,7 +146,8 @@ BEGIN
         ELSIF found_lease.rule = 'forbidden' THEN
             is_final := false;
             refusal := 'It is forbidden. ' || snowflake_registry.comment_of(found_lease);
-            hint := format('Call snowflake_registry.allow_workers(%s) in the registry to let the server continue.', worker_id);
+            hint := format('Call snowflake_registry.allow_workers(%s) in the registry to let the server continue.',
+                worker_id);
             RETURN;
         END IF;
     END LOOP;
@@ -209,7 +222,8 @@ BEGIN
             is_used = greatest(lowered_until, this.issued_until) > l.begins_at,
             revision = server_release.revision, renewed_at = clock_timestamp(),
             server = this.server, system_identifier = this.system_identifier, host = this.host, port = this.port,
-            address = inet_client_addr(), role = session_user, layout = this.layout, clock_offset_ms = this.clock_offset_ms
+            address = inet_client_addr(), role = session_user, layout = this.layout,
+            clock_offset_ms = this.clock_offset_ms
         WHERE l.worker_id = server_release.worker_id
         RETURNING l.granted_until INTO STRICT granted_until;
     receipt := snowflake_registry.receipt_for(worker_id, new_token, granted_until, revision);

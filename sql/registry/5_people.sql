@@ -17,11 +17,14 @@ CREATE OR REPLACE VIEW snowflake_registry.workers AS
     ORDER BY l.worker_id;
 COMMENT ON VIEW snowflake_registry.workers IS 'workers that are or were leased, with the server that has or had each';
 COMMENT ON COLUMN snowflake_registry.workers.state IS
-    'leased; free; waiting (released by hand, and its old IDs may reach granted_until); reserved (for a server that is configured with the number); forbidden';
+    'leased; free; waiting (released by hand, and its old IDs may reach granted_until); reserved (for a server that is '
+    'configured with the number); forbidden';
 COMMENT ON COLUMN snowflake_registry.workers.granted_until IS
     'timestamps of its IDs are below this time; the next server begins there';
-COMMENT ON COLUMN snowflake_registry.workers.issued_until IS 'timestamps of its IDs were below this time when the server reported last';
-COMMENT ON COLUMN snowflake_registry.workers.clock_offset IS 'how far the clock of the server was ahead of the registry''s';
+COMMENT ON COLUMN snowflake_registry.workers.issued_until IS
+    'timestamps of its IDs were below this time when the server reported last';
+COMMENT ON COLUMN snowflake_registry.workers.clock_offset IS
+    'how far the clock of the server was ahead of the registry''s';
 
 CREATE OR REPLACE VIEW snowflake_registry.status AS
     SELECT r.registry_version, r.longest_lease_ms * interval '1 ms' AS longest_lease,
@@ -29,16 +32,19 @@ CREATE OR REPLACE VIEW snowflake_registry.status AS
         CASE WHEN snowflake_registry.time_of(r.not_before) > clock_timestamp()
             THEN snowflake_registry.time_of(r.not_before) END AS recovering_until,
         (SELECT array_agg(DISTINCT k.pid) FROM pg_locks k JOIN pg_stat_activity a USING (pid)
-            WHERE k.relation = 'snowflake_registry.lease'::regclass AND k.mode IN ('RowShareLock', 'RowExclusiveLock') AND k.granted
+            WHERE k.relation = 'snowflake_registry.lease'::regclass AND k.mode IN ('RowShareLock', 'RowExclusiveLock')
+                AND k.granted
                 AND k.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
                 AND a.xact_start < clock_timestamp() - interval '10 seconds') AS held_up_by
     FROM snowflake_registry.registry r;
 COMMENT ON VIEW snowflake_registry.status IS 'one row: the registry itself';
-COMMENT ON COLUMN snowflake_registry.status.longest_lease IS 'how far ahead of the registry''s clock leases reach at most';
+COMMENT ON COLUMN snowflake_registry.status.longest_lease IS
+    'how far ahead of the registry''s clock leases reach at most';
 COMMENT ON COLUMN snowflake_registry.status.restored_at IS
     'when it was noticed that the registry was restored or has failed over; NULL for never, or after end_recovery()';
 COMMENT ON COLUMN snowflake_registry.status.held_up_by IS
-    'processes whose transaction on leases has been open for ten seconds: nobody sees or gets the workers that it leases';
+    'processes whose transaction on leases has been open for ten seconds: nobody sees or gets the workers that it '
+    'leases';
 COMMENT ON COLUMN snowflake_registry.status.recovering_until IS
     'no worker is leased to another server before this time, since leases may have been lost; NULL at other times';
 
@@ -59,7 +65,8 @@ BEGIN
         RAISE EXCEPTION 'last worker must not be less than the first' USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_registry.check_workers(bigint, bigint) IS 'raise an error if these cannot be the first and the last of some workers';
+COMMENT ON FUNCTION snowflake_registry.check_workers(bigint, bigint) IS
+    'raise an error if these cannot be the first and the last of some workers';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(first bigint, last bigint, new_rule text, new_comment text)
     RETURNS void
@@ -69,20 +76,24 @@ CREATE OR REPLACE FUNCTION snowflake_registry.set_rule(first bigint, last bigint
     INSERT INTO snowflake_registry.lease AS l (worker_id, rule, comment)
         SELECT n, new_rule, new_comment FROM generate_series(first, last) n
         ON CONFLICT (worker_id) DO UPDATE SET rule = excluded.rule,
-            comment = CASE WHEN l.rule <> excluded.rule THEN excluded.comment ELSE coalesce(excluded.comment, l.comment) END
+            comment = CASE WHEN l.rule <> excluded.rule THEN excluded.comment
+                ELSE coalesce(excluded.comment, l.comment) END
         -- mutant: forbidden-in-range
         WHERE first = last OR l.rule <> 'forbidden' OR excluded.rule = 'forbidden'
 $$;
 COMMENT ON FUNCTION snowflake_registry.set_rule(bigint, bigint, text, text) IS 'change who may lease some workers';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.reserve_workers(first bigint, last bigint DEFAULT NULL, comment text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION snowflake_registry.reserve_workers(first bigint, last bigint DEFAULT NULL,
+    comment text DEFAULT NULL)
     RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT snowflake_registry.set_rule($1, coalesce($2, $1), ''reserved'', $3)';
 COMMENT ON FUNCTION snowflake_registry.reserve_workers(bigint, bigint, text) IS
-    'keep each of these workers for a server that is configured with its number; a server that has it renews it; of several workers, forbidden ones stay so';
+    'keep each of these workers for a server that is configured with its number; a server that has it renews it; of '
+    'several workers, forbidden ones stay so';
 
-CREATE OR REPLACE FUNCTION snowflake_registry.forbid_workers(first bigint, last bigint DEFAULT NULL, comment text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION snowflake_registry.forbid_workers(first bigint, last bigint DEFAULT NULL,
+    comment text DEFAULT NULL)
     RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT snowflake_registry.set_rule($1, coalesce($2, $1), ''forbidden'', $3)';
@@ -92,7 +103,8 @@ COMMENT ON FUNCTION snowflake_registry.forbid_workers(bigint, bigint, text) IS
 CREATE OR REPLACE FUNCTION snowflake_registry.own_worker() RETURNS bigint
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     -- The library shows it, also to databases without the extension.
-    SELECT CASE WHEN own ~ '^[0-9]{1,10}$' THEN own::bigint END FROM current_setting('snowflake_pg.own_worker_id', true) own
+    SELECT CASE WHEN own ~ '^[0-9]{1,10}$' THEN own::bigint END
+        FROM current_setting('snowflake_pg.own_worker_id', true) own
 $$;
 COMMENT ON FUNCTION snowflake_registry.own_worker() IS
     'worker that the registry''s own server has without a registry; NULL if it has none, or is not known';
@@ -117,7 +129,8 @@ BEGIN
             AND (first = greatest_worker OR l.worker_id IS DISTINCT FROM own OR l.rule <> 'forbidden');
 END $$;
 COMMENT ON FUNCTION snowflake_registry.allow_workers(bigint, bigint) IS
-    'undo reserve_workers() and forbid_workers(); of several workers, that of the registry''s own server stays forbidden';
+    'undo reserve_workers() and forbid_workers(); of several workers, that of the registry''s own server stays '
+    'forbidden';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.release_worker(
     worker_id bigint, issued_until timestamptz DEFAULT clock_timestamp() + interval '10 seconds') RETURNS timestamptz
@@ -143,7 +156,8 @@ BEGIN
     known_ids_ms := greatest(found_lease.issued_until, found_lease.begins_at);
     known_ms := greatest(known_ids_ms, snowflake_registry.unix_ms(found_lease.renewed_at));
     IF lowered < known_ms THEN
-        RAISE EXCEPTION 'issued_until is before the last IDs that the server may have issued' USING ERRCODE = 'invalid_parameter_value',
+        RAISE EXCEPTION 'issued_until is before the last IDs that the server may have issued'
+            USING ERRCODE = 'invalid_parameter_value',
             DETAIL = format(CASE WHEN known_ids_ms = 0 THEN 'It has reported no IDs, and was last heard from at %2$s.'
                     ELSE 'It has reported IDs up to %s, and was last heard from at %s.' END,
                 snowflake_registry.display(known_ids_ms),
@@ -156,7 +170,8 @@ BEGIN
     RETURN snowflake_registry.time_of(lowered);
 END $$;
 COMMENT ON FUNCTION snowflake_registry.release_worker(bigint, timestamptz) IS
-    'end the lease of a server that will never issue IDs again; all its IDs must be below issued_until; returns when the lease ends';
+    'end the lease of a server that will never issue IDs again; all its IDs must be below issued_until; returns when '
+    'the lease ends';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.end_recovery() RETURNS void
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -180,7 +195,8 @@ BEGIN
     PERFORM snowflake_registry.note_origin();
 END $$;
 COMMENT ON FUNCTION snowflake_registry.set_longest_lease(interval) IS
-    'limit how far ahead of the registry''s clock leases reach, an hour at first; for that long after a restore, no worker is leased to another server';
+    'limit how far ahead of the registry''s clock leases reach, an hour at first; for that long after a restore, no '
+    'worker is leased to another server';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.version() RETURNS integer
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -213,7 +229,8 @@ BEGIN
             ELSE 'registry does not know the worker of this server' END
         USING DETAIL = format('This server has it by snowflake_pg.worker_id = ''%s''%s.', source,
                 CASE WHEN coalesce(current_setting('snowflake_pg.datacenter_id', true), '0') <> '0'
-                    THEN format(' and snowflake_pg.datacenter_id = ''%s''', current_setting('snowflake_pg.datacenter_id')) ELSE '' END),
+                    THEN format(' and snowflake_pg.datacenter_id = ''%s''',
+                        current_setting('snowflake_pg.datacenter_id')) ELSE '' END),
             HINT = 'Call snowflake_registry.forbid_workers() for all servers that do not use the registry.';
     PERFORM set_config('client_min_messages', shown, true);
 END $$;

@@ -9,12 +9,15 @@ BEGIN
     FOR other, objects IN
         SELECT DISTINCT a.grantee, o.objects FROM (
             SELECT n.nspacl, 'SCHEMA' FROM pg_namespace n WHERE n.nspname = 'snowflake_registry'
-            UNION SELECT c.relacl, CASE c.relkind WHEN 'S' THEN 'ALL SEQUENCES IN SCHEMA' ELSE 'ALL TABLES IN SCHEMA' END
+            UNION SELECT c.relacl, CASE c.relkind WHEN 'S' THEN 'ALL SEQUENCES IN SCHEMA'
+                ELSE 'ALL TABLES IN SCHEMA' END
                 FROM pg_class c WHERE c.relnamespace = 'snowflake_registry'::regnamespace
-            UNION SELECT p.proacl, 'ALL FUNCTIONS IN SCHEMA' FROM pg_proc p WHERE p.pronamespace = 'snowflake_registry'::regnamespace
+            UNION SELECT p.proacl, 'ALL FUNCTIONS IN SCHEMA' FROM pg_proc p
+                WHERE p.pronamespace = 'snowflake_registry'::regnamespace
         ) AS o (acl, objects), aclexplode(o.acl) AS a
         -- mutant: registry-default-privileges
-        WHERE a.grantee NOT IN (0, quote_ident(current_user)::regrole) AND current_setting('snowflake_registry.is_new')::boolean
+        WHERE a.grantee NOT IN (0, quote_ident(current_user)::regrole)
+            AND current_setting('snowflake_registry.is_new')::boolean
     LOOP
         EXECUTE format('REVOKE ALL ON %s snowflake_registry FROM %s CASCADE', objects, other);
     END LOOP;
@@ -26,7 +29,8 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO snowflake_registry_server, snowflake_registry_admin, pg_monitor;
 GRANT SELECT ON snowflake_registry.workers, snowflake_registry.status TO snowflake_registry_admin, pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.time_of(bigint) TO snowflake_registry_admin, pg_monitor;
-GRANT EXECUTE ON FUNCTION snowflake_registry.version() TO snowflake_registry_server, snowflake_registry_admin, pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake_registry.version() TO snowflake_registry_server, snowflake_registry_admin,
+    pg_monitor;
 GRANT EXECUTE ON FUNCTION
     snowflake_registry.server_hello(uuid, bigint, text, bigint, bigint),
     snowflake_registry.server_claim(uuid[], uuid, bigint, bigint, bigint, bigint, jsonb),
