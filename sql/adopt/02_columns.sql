@@ -14,14 +14,17 @@ BEGIN
     RETURN id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.attribute(regclass, name) IS 'not to be called: a column; an error if it does not exist';
+COMMENT ON FUNCTION snowflake_adopt.attribute(regclass, name) IS
+    'not to be called: a column; an error if it does not exist';
 
 CREATE FUNCTION snowflake_adopt.default_of(relation regclass, column_name name) RETURNS text
-    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+        SET quote_all_identifiers = off AS $$
     SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
     WHERE adrelid = relation AND attname = column_name
 $$;
-COMMENT ON FUNCTION snowflake_adopt.default_of(regclass, name) IS 'not to be called: the default of a column, also how it is generated';
+COMMENT ON FUNCTION snowflake_adopt.default_of(regclass, name) IS
+    'not to be called: the default of a column, also how it is generated';
 
 CREATE FUNCTION snowflake_adopt.calls_for_ids(expression pg_node_tree) RETURNS boolean
     LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_issues_ids_wrapper';
@@ -33,13 +36,16 @@ CREATE FUNCTION snowflake_adopt.issues_ids(relation regclass, column_name name) 
     SELECT EXISTS (SELECT FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
         WHERE adrelid = relation AND attname = column_name AND snowflake_adopt.calls_for_ids(adbin))
 $$;
-COMMENT ON FUNCTION snowflake_adopt.issues_ids(regclass, name) IS 'not to be called: whether the default of a column issues Snowflake IDs';
+COMMENT ON FUNCTION snowflake_adopt.issues_ids(regclass, name) IS
+    'not to be called: whether the default of a column issues Snowflake IDs';
 
 -- Those that are not inherited, of tables that are not partitions.
-CREATE FUNCTION snowflake_adopt.columns_of(schema regnamespace, OUT relation regclass, OUT column_name name, OUT is_key boolean)
+CREATE FUNCTION snowflake_adopt.columns_of(schema regnamespace, OUT relation regclass, OUT column_name name,
+    OUT is_key boolean)
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
-    SELECT c.oid, attname, EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p' AND attnum = ANY (conkey))
+    SELECT c.oid, attname, EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'p'
+        AND attnum = ANY (conkey))
     FROM pg_class c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attinhcount = 0
     WHERE relnamespace = schema AND relkind IN ('r', 'p') AND NOT relispartition
     ORDER BY c.oid::regclass::text, attname
@@ -55,7 +61,8 @@ CREATE FUNCTION snowflake_adopt.members(relation regclass) RETURNS SETOF regclas
         SELECT inhrelid FROM members JOIN pg_inherits ON inhparent = member)
     SELECT member::regclass FROM members
 $$;
-COMMENT ON FUNCTION snowflake_adopt.members(regclass) IS 'not to be called: a table, and its partitions or the tables that inherit from it';
+COMMENT ON FUNCTION snowflake_adopt.members(regclass) IS
+    'not to be called: a table, and its partitions or the tables that inherit from it';
 
 -- Commands name what is in a schema. Whoever owns what they mean could change that of another owner then, and run its code: a superuser,
 -- or a member of that role.
@@ -78,7 +85,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.why_no_schema(regclass) IS
     'not to be called: who could put another table in the place of one, whose code would run as its owner';
 
-CREATE FUNCTION snowflake_adopt.referring(relations regclass[], columns name[], OUT relation regclass, OUT column_name name)
+CREATE FUNCTION snowflake_adopt.referring(relations regclass[], columns name[], OUT relation regclass,
+    OUT column_name name)
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
     -- In this order: to look for a better one takes longer than all else.
@@ -91,7 +99,8 @@ CREATE FUNCTION snowflake_adopt.referring(relations regclass[], columns name[], 
         JOIN pg_class t ON t.oid = member AND (t.oid = r.rel OR t.relispartition)
         JOIN pg_attribute f ON f.attrelid = t.oid AND f.attname = r.col
         -- pg_constraint has no index for this, and can be large.
-        JOIN pg_depend ON classid = 'pg_constraint'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = t.oid AND refobjsubid = f.attnum
+        JOIN pg_depend ON classid = 'pg_constraint'::regclass AND refclassid = 'pg_class'::regclass
+            AND refobjid = t.oid AND refobjsubid = f.attnum
         JOIN pg_constraint c ON c.oid = objid AND contype = 'f' AND confrelid = t.oid
         CROSS JOIN LATERAL unnest(conkey, confkey) k(referring, referenced)
         JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.referring
@@ -106,7 +115,8 @@ CREATE FUNCTION snowflake_adopt.narrow(
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT relation, column_name, CASE typtype WHEN 'd' THEN atttypid END
-    FROM snowflake_adopt.referring(relations, columns) JOIN pg_attribute ON attrelid = relation AND attname = column_name
+    FROM snowflake_adopt.referring(relations, columns) JOIN pg_attribute ON attrelid = relation
+        AND attname = column_name
     JOIN pg_type t ON t.oid = atttypid
     WHERE ARRAY[atttypid, typbasetype] && ARRAY['smallint'::regtype, 'integer'::regtype]::oid[]
     ORDER BY relation::text, column_name
@@ -135,16 +145,20 @@ BEGIN
     END IF;
     -- Whoever owns the schema of snowflake_pg can have renamed it.
     -- mutant: default-of-others
-    IF NOT (SELECT bool_and(snowflake_adopt.issues_ids(relation, col)) FROM unnest(relations, columns) u(relation, col)) THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'another function has got the name of snowflake_nextval()';
+    IF NOT (SELECT bool_and(snowflake_adopt.issues_ids(relation, col))
+        FROM unnest(relations, columns) u(relation, col)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'another function has got the name of snowflake_nextval()';
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_adopt.must_be_bigint_for_caller(regclass[], name[]) IS 'not to be called: does what must_be_bigint() is for';
+COMMENT ON FUNCTION snowflake_adopt.must_be_bigint_for_caller(regclass[], name[]) IS
+    'not to be called: does what must_be_bigint() is for';
 CREATE FUNCTION snowflake_adopt.must_be_bigint(relations regclass[], columns name[]) RETURNS void
     LANGUAGE c STABLE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_adopt_enter';
 COMMENT ON FUNCTION snowflake_adopt.must_be_bigint(regclass[], name[]) IS
-    'not to be called: for plans, an error unless these columns, and the columns that reference them, are bigint, and the defaults of these issue IDs';
+    'not to be called: for plans, an error unless these columns, and the columns that reference them, are bigint, and '
+    'the defaults of these issue IDs';
 
 CREATE FUNCTION snowflake_adopt.why_not_bigint(relation regclass, column_name name) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
@@ -152,7 +166,8 @@ CREATE FUNCTION snowflake_adopt.why_not_bigint(relation regclass, column_name na
         SELECT member, m.oid, m.reloftype, m.reltype, m.relowner, attnum, attinhcount
         FROM snowflake_adopt.members(relation) member JOIN pg_class m ON m.oid = member
         JOIN pg_attribute ON attrelid = member AND attname = column_name)
-    SELECT format('%I of %s cannot become bigint while there is: %s.', column_name, member, pg_describe_object(d.classid, d.objid, d.objsubid))
+    SELECT format('%I of %s cannot become bigint while there is: %s.', column_name, member,
+        pg_describe_object(d.classid, d.objid, d.objsubid))
     FROM ids JOIN pg_depend d ON refclassid = 'pg_class'::regclass AND refobjid = ids.oid AND refobjsubid = ids.attnum
     LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
     LEFT JOIN pg_attribute g ON g.attrelid = f.adrelid AND g.attnum = f.adnum
@@ -161,25 +176,31 @@ CREATE FUNCTION snowflake_adopt.why_not_bigint(relation regclass, column_name na
     UNION
     SELECT format('%I of %s cannot become bigint: it is in the partition key.', column_name, member)
     FROM ids JOIN pg_partitioned_table ON partrelid = ids.oid
-    WHERE attnum = ANY (partattrs) OR EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = ids.oid
+    WHERE attnum = ANY (partattrs)
+        OR EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = ids.oid
         AND refclassid = 'pg_class'::regclass AND refobjid = ids.oid AND refobjsubid = attnum)
     UNION
     SELECT format('%I of %s cannot become bigint: the table is of type %s.', column_name, member, reloftype::regtype)
     FROM ids WHERE reloftype <> 0
     UNION
-    SELECT format('%I of %s cannot become bigint: %s owns it, and %s owns %s.', column_name, relation, c.relowner::regrole,
+    SELECT format('%I of %s cannot become bigint: %s owns it, and %s owns %s.', column_name, relation,
+        c.relowner::regrole,
         ids.relowner::regrole, member)
     FROM ids JOIN pg_class c ON c.oid = relation WHERE c.relowner <> ids.relowner
     UNION
-    SELECT format('%I of %s cannot become bigint: %I of %s is of its row type.', column_name, member, u.attname, u.attrelid::regclass)
+    SELECT format('%I of %s cannot become bigint: %I of %s is of its row type.', column_name, member, u.attname,
+        u.attrelid::regclass)
     FROM ids JOIN pg_type t ON t.oid = reltype
-    JOIN pg_depend d ON refclassid = 'pg_type'::regclass AND refobjid IN (t.oid, t.typarray) AND d.classid = 'pg_class'::regclass
+    JOIN pg_depend d ON refclassid = 'pg_type'::regclass AND refobjid IN (t.oid, t.typarray)
+        AND d.classid = 'pg_class'::regclass
     JOIN pg_attribute u ON u.attrelid = d.objid AND u.attnum = d.objsubid AND u.atttypid = refobjid
     JOIN pg_class c ON c.oid = u.attrelid AND c.relkind IN ('r', 'p', 'm')
     UNION
-    SELECT format('%I of %s cannot become bigint while there is: %s, which needs the index of a partition.', column_name, relation,
+    SELECT format('%I of %s cannot become bigint while there is: %s, which needs the index of a partition.',
+        column_name, relation,
         pg_describe_object('pg_constraint'::regclass, k.oid, 0))
-    FROM ids JOIN pg_constraint k ON contype = 'f' AND confrelid = ids.oid AND conparentid = 0 AND attnum = ANY (confkey)
+    FROM ids JOIN pg_constraint k ON contype = 'f' AND confrelid = ids.oid AND conparentid = 0
+        AND attnum = ANY (confkey)
     WHERE EXISTS (SELECT FROM pg_inherits WHERE inhrelid = conindid)
     UNION
     SELECT format('%I of %s cannot become bigint: it is inherited from another table.', column_name, relation)
@@ -208,11 +229,13 @@ CREATE FUNCTION snowflake_adopt.sequence_of(relation regclass, column_name name)
     LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
     JOIN pg_class s ON s.relkind = 'S' AND s.oid = CASE WHEN f.oid IS NULL THEN d.objid ELSE d.refobjid END
     WHERE attrelid = relation AND attname = column_name AND d.refclassid = 'pg_class'::regclass
-        AND (d.classid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = attnum AND d.deptype IN ('a', 'i')
+        AND (d.classid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = attnum
+            AND d.deptype IN ('a', 'i')
             OR f.adrelid = relation AND f.adnum = attnum)
     LIMIT 1
 $$;
-COMMENT ON FUNCTION snowflake_adopt.sequence_of(regclass, name) IS 'not to be called: the sequence that numbers a column';
+COMMENT ON FUNCTION snowflake_adopt.sequence_of(regclass, name) IS
+    'not to be called: the sequence that numbers a column';
 
 -- At once, or each in a transaction of its own. Tables that reference others come before these.
 CREATE FUNCTION snowflake_adopt.rewrites(
@@ -222,9 +245,11 @@ CREATE FUNCTION snowflake_adopt.rewrites(
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN at_once THEN 1 ELSE nth END, nth, relation, narrow
     FROM (
-        SELECT row_number() OVER (ORDER BY relation = ANY (relations), relation::text) AS nth, relation, array_agg(column_name ORDER BY column_name) AS narrow
+        SELECT row_number() OVER (ORDER BY relation = ANY (relations), relation::text) AS nth, relation,
+            array_agg(column_name ORDER BY column_name) AS narrow
         FROM snowflake_adopt.narrow(relations, columns) WHERE domain IS NULL GROUP BY relation) rewritten
     ORDER BY rewritten.nth
 $$;
 COMMENT ON FUNCTION snowflake_adopt.rewrites(regclass[], name[], boolean) IS
-    'not to be called: the tables that a plan rewrites, with their columns that become bigint, and the transaction in which it does so';
+    'not to be called: the tables that a plan rewrites, with their columns that become bigint, and the transaction in '
+    'which it does so';

@@ -5,7 +5,8 @@ CREATE FUNCTION snowflake_adopt.readers(
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE readers(class, object, by_type, depth) AS (
-        SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid), false, 1
+        SELECT CASE WHEN w.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(w.ev_class, d.objid),
+            false, 1
         FROM unnest(relations, columns) u(rel, col) CROSS JOIN LATERAL snowflake_adopt.members(rel) member
         JOIN pg_attribute a ON attrelid = member AND attname = col
         JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = member AND d.refobjsubid = a.attnum
@@ -29,7 +30,8 @@ CREATE FUNCTION snowflake_adopt.readers(
     SELECT class, object, bool_or(by_type), max(depth) FROM readers GROUP BY class, object
 $$;
 COMMENT ON FUNCTION snowflake_adopt.readers(regclass[], name[]) IS
-    'not to be called: the objects that read these columns, also through others; how deep; and whether they do so by the row type of a view';
+    'not to be called: the objects that read these columns, also through others; how deep; and whether they do so by '
+    'the row type of a view';
 
 -- A CHECK of a domain runs as soon as a literal of it is read.
 CREATE FUNCTION snowflake_adopt.types_used(class oid, object oid) RETURNS SETOF oid
@@ -40,10 +42,12 @@ CREATE FUNCTION snowflake_adopt.types_used(class oid, object oid) RETURNS SETOF 
         SELECT inner_type FROM used JOIN pg_type t ON t.oid = type
         LEFT JOIN pg_attribute ON attrelid = typrelid AND attnum > 0 AND NOT attisdropped
         LEFT JOIN pg_range r ON t.oid IN (rngtypid, rngmultitypid)
-        CROSS JOIN LATERAL (VALUES (typbasetype), (typelem), (atttypid), (rngsubtype)) of_type(inner_type) WHERE inner_type <> 0)
+        CROSS JOIN LATERAL (VALUES (typbasetype), (typelem), (atttypid), (rngsubtype)) of_type(inner_type)
+            WHERE inner_type <> 0)
     SELECT type FROM used
 $$;
-COMMENT ON FUNCTION snowflake_adopt.types_used(oid, oid) IS 'not to be called: the types that an object uses, and the types in these';
+COMMENT ON FUNCTION snowflake_adopt.types_used(oid, oid) IS
+    'not to be called: the types that an object uses, and the types in these';
 
 CREATE FUNCTION snowflake_adopt.why_not_refilled(object oid) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -52,11 +56,15 @@ CREATE FUNCTION snowflake_adopt.why_not_refilled(object oid) RETURNS text
             OR EXISTS (SELECT FROM pg_index WHERE indrelid = object AND indisclustered)
             OR EXISTS (SELECT FROM pg_class o WHERE o.oid = c.reltoastrelid AND o.reloptions IS NOT NULL)
             OR EXISTS (SELECT FROM pg_attribute a JOIN pg_type y ON y.oid = atttypid
-                WHERE attrelid IN (SELECT object UNION ALL SELECT indexrelid FROM pg_index WHERE indrelid = object) AND attnum > 0
-                AND (attstattarget >= 0 OR attoptions::text LIKE '%n_distinct%' OR attrelid = object AND (attstorage <> typstorage OR attcompression <> '')))
+                WHERE attrelid IN (SELECT object UNION ALL SELECT indexrelid FROM pg_index WHERE indrelid = object)
+                    AND attnum > 0
+                AND (attstattarget >= 0 OR attoptions::text LIKE '%n_distinct%' OR attrelid = object
+                    AND (attstorage <> typstorage OR attcompression <> '')))
             THEN 'it has its own statistics, storage or order'
-        WHEN c.relispopulated AND EXISTS (SELECT FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
-            JOIN pg_class m ON d.refclassid = 'pg_class'::regclass AND m.oid = d.refobjid AND m.oid <> object AND m.relkind = 'm' AND NOT m.relispopulated
+        WHEN c.relispopulated AND EXISTS (SELECT FROM pg_rewrite w
+            JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
+            JOIN pg_class m ON d.refclassid = 'pg_class'::regclass AND m.oid = d.refobjid AND m.oid <> object
+                AND m.relkind = 'm' AND NOT m.relispopulated
             WHERE w.ev_class = object) THEN 'it has rows, and reads a materialized view that has not been populated'
         END
     FROM pg_class c WHERE c.oid = object AND relkind = 'm'
@@ -70,13 +78,15 @@ CREATE FUNCTION snowflake_adopt.why_not_remade(class oid, object oid, of_tables 
     SELECT CASE
         WHEN class NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass)
             OR c.relkind NOT IN ('v', 'm') THEN 'it depends on a column that must become bigint'
-        WHEN EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype IN ('e', 'x')) THEN 'it belongs to an extension'
+        WHEN EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype IN ('e', 'x'))
+            THEN 'it belongs to an extension'
         WHEN EXISTS (SELECT FROM pg_seclabel WHERE classoid = class AND objoid = object) THEN 'it has a security label'
         WHEN c.relpersistence = 't' THEN 'it is temporary'
         WHEN p.prokind <> 'f' THEN 'it is not a function'
         WHEN prosqlbody IS NULL AND p.oid IS NOT NULL THEN 'its body is not SQL-standard'
         -- mutant: plan-several-owners
-        WHEN (coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE THEN 'it and the tables that it reads have different owners'
+        WHEN (coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE
+            THEN 'it and the tables that it reads have different owners'
         WHEN NOT pg_has_role(snowflake_adopt.caller(), of_tables, 'USAGE') THEN 'it belongs to another role'
         WHEN NOT has_schema_privilege(of_tables, coalesce(c.relnamespace, p.pronamespace), 'CREATE') THEN 'its owner cannot create in its schema'
         WHEN snowflake_adopt.lesser_owner(coalesce(c.relnamespace, p.pronamespace), of_tables) IS NOT NULL
@@ -85,9 +95,11 @@ CREATE FUNCTION snowflake_adopt.why_not_remade(class oid, object oid, of_tables 
         WHEN EXISTS (SELECT FROM pg_type y WHERE y.oid IN (SELECT snowflake_adopt.types_used(class, object)) AND typowner NOT IN (of_tables, 10))
             THEN 'it uses a type of another role'
         WHEN EXISTS (SELECT FROM aclexplode(coalesce(c.relacl, p.proacl)) WHERE grantor <> of_tables)
-            OR EXISTS (SELECT FROM pg_attribute CROSS JOIN LATERAL aclexplode(attacl) WHERE attrelid = c.oid AND grantor <> of_tables)
+            OR EXISTS (SELECT FROM pg_attribute CROSS JOIN LATERAL aclexplode(attacl) WHERE attrelid = c.oid
+                AND grantor <> of_tables)
             THEN 'other roles have granted privileges on it'
-        WHEN EXISTS (SELECT FROM pg_trigger WHERE class = 'pg_trigger'::regclass AND tgparentid = object) THEN 'its table is partitioned'
+        WHEN EXISTS (SELECT FROM pg_trigger WHERE class = 'pg_trigger'::regclass AND tgparentid = object)
+            THEN 'its table is partitioned'
         ELSE snowflake_adopt.why_not_refilled(c.oid)
         END
     FROM (VALUES (class, object)) o(class, object)
@@ -98,20 +110,25 @@ CREATE FUNCTION snowflake_adopt.why_not_remade(class oid, object oid, of_tables 
     LEFT JOIN pg_class t ON t.oid IN (l.polrelid, g.tgrelid)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.why_not_remade(oid, oid, oid) IS
-    'not to be called: why an object cannot be dropped and recreated unchanged by the owner of the tables; NULL if it can';
+    'not to be called: why an object cannot be dropped and recreated unchanged by the owner of the tables; NULL if it '
+    'can';
 
--- In each transaction of a plan, in the order in which they are dropped. `is_again` if an earlier transaction recreates the object, too.
+-- In each transaction of a plan, in the order in which they are dropped. `is_again` if an earlier transaction recreates
+-- the object, too.
 CREATE FUNCTION snowflake_adopt.dependents(
     relations regclass[], columns name[], at_once boolean,
-    OUT transaction integer, OUT nth bigint, OUT class oid, OUT object oid, OUT owner oid, OUT is_again boolean, OUT obstacle text)
+    OUT transaction integer, OUT nth bigint, OUT class oid, OUT object oid, OUT owner oid, OUT is_again boolean,
+    OUT obstacle text)
     RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     WITH widened AS (
         SELECT transaction, array_agg(relation) AS rels, array_agg(col) AS cols,
             CASE WHEN count(DISTINCT relowner) = 1 THEN max(relowner) END AS owner
-        FROM snowflake_adopt.rewrites(relations, columns, at_once) CROSS JOIN LATERAL unnest(narrow) col JOIN pg_class c ON c.oid = relation
+        FROM snowflake_adopt.rewrites(relations, columns, at_once) CROSS JOIN LATERAL unnest(narrow) col
+            JOIN pg_class c ON c.oid = relation
         GROUP BY transaction)
-    SELECT transaction, row_number() OVER (PARTITION BY transaction ORDER BY depth DESC, class, object), class, object, owner,
+    SELECT transaction, row_number() OVER (PARTITION BY transaction ORDER BY depth DESC, class, object), class, object,
+        owner,
         transaction > min(transaction) OVER (PARTITION BY class, object),
         CASE WHEN by_type THEN 'it depends on a column that must become bigint'
             WHEN depth = 100 THEN 'it reads itself, or the columns through a hundred others'
@@ -135,8 +152,10 @@ CREATE FUNCTION snowflake_adopt.recreates(
         CROSS JOIN LATERAL pg_identify_object_as_address(class, object, 0) address)
     SELECT DISTINCT transaction, 2, 0::bigint, 'SELECT ' || (
             SELECT string_agg(format('pg_catalog.set_config(%L, %L, true)', setting, value), ', ' ORDER BY nth)
-            FROM (VALUES (1, 'search_path', 'pg_catalog, pg_temp'), (2, 'standard_conforming_strings', 'on'), (3, 'check_function_bodies', 'off'),
-                (4, 'datestyle', 'ISO, YMD'), (5, 'intervalstyle', 'postgres'), (6, 'array_nulls', 'on'), (7, 'xmloption', 'content'),
+            FROM (VALUES (1, 'search_path', 'pg_catalog, pg_temp'), (2, 'standard_conforming_strings', 'on'),
+                (3, 'check_function_bodies', 'off'),
+                (4, 'datestyle', 'ISO, YMD'), (5, 'intervalstyle', 'postgres'), (6, 'array_nulls', 'on'),
+                (7, 'xmloption', 'content'),
                 (8, 'default_tablespace', ''), (9, 'lc_monetary', 'C')) settings(nth, setting, value)),
         'The commands that recreate objects are written for these settings.'
     FROM dependents
@@ -165,14 +184,18 @@ CREATE FUNCTION snowflake_adopt.recreates(
     -- mutant: plan-of-owner
     SELECT transaction, 9, row_number() OVER (ORDER BY dependents.nth DESC, u.nth),
         -- The indexes of a materialized view come after it.
-        CASE WHEN class = 'pg_class'::regclass AND u.nth > 1 THEN snowflake_adopt.as_owner_of(object, owner, make) ELSE snowflake_adopt.as_owner(owner, make) END, 'Unchanged.'
+        CASE WHEN class = 'pg_class'::regclass AND u.nth > 1 THEN snowflake_adopt.as_owner_of(object, owner, make)
+            ELSE snowflake_adopt.as_owner(owner, make) END, 'Unchanged.'
     FROM dependents CROSS JOIN LATERAL unnest(makes) WITH ORDINALITY u(make, nth)
     UNION ALL
     -- Last, the commands that call functions.
-    SELECT transaction, 10, nth, format('SELECT snowflake_adopt.must_depend_on(%s, %L)', arguments, snowflake_adopt.dependencies(class, object)), 'Unchanged.'
+    SELECT transaction, 10, nth,
+        format('SELECT snowflake_adopt.must_depend_on(%s, %L)', arguments,
+            snowflake_adopt.dependencies(class, object)), 'Unchanged.'
     FROM dependents
     UNION ALL
-    SELECT transaction, 11, -nth, snowflake_adopt.as_owner(owner, refresh), 'Unchanged.' FROM dependents WHERE refresh IS NOT NULL
+    SELECT transaction, 11, -nth, snowflake_adopt.as_owner(owner, refresh), 'Unchanged.' FROM dependents
+        WHERE refresh IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake_adopt.recreates(regclass[], name[], boolean) IS
     'not to be called: the commands that lock, drop and recreate the objects that read columns which become bigint';

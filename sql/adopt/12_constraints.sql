@@ -11,21 +11,25 @@ COMMENT ON FUNCTION snowflake_adopt.column_list(oid, smallint[]) IS
 
 CREATE FUNCTION snowflake_adopt.action(letter "char") RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE letter WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' ELSE 'NO ACTION' END
+    SELECT CASE letter WHEN 'r' THEN 'RESTRICT' WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL'
+        WHEN 'd' THEN 'SET DEFAULT' ELSE 'NO ACTION' END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.action("char") IS
     'not to be called: an action of a foreign key, as commands name it';
 
--- From PostgreSQL 18 on, a column can be NOT NULL except in older rows, and a constraint need not be enforced. Older ones do not have
--- the column.
-CREATE FUNCTION snowflake_adopt.not_null_of(relation oid, number smallint, OUT oid oid, OUT is_valid boolean, OUT suffix text)
+-- From PostgreSQL 18 on, a column can be NOT NULL except in older rows, and a constraint need not be enforced. Older
+-- ones do not have the column.
+CREATE FUNCTION snowflake_adopt.not_null_of(relation oid, number smallint, OUT oid oid, OUT is_valid boolean,
+    OUT suffix text)
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT k.oid, attnotnull AND k.convalidated IS NOT FALSE, concat(CASE WHEN connoinherit THEN ' NO INHERIT' END, CASE WHEN NOT convalidated THEN ' NOT VALID' END)
+    SELECT k.oid, attnotnull AND k.convalidated IS NOT FALSE,
+        concat(CASE WHEN connoinherit THEN ' NO INHERIT' END, CASE WHEN NOT convalidated THEN ' NOT VALID' END)
     FROM pg_attribute a LEFT JOIN pg_constraint k ON conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[attnum]
     WHERE attrelid = relation AND attnum = number
 $$;
 COMMENT ON FUNCTION snowflake_adopt.not_null_of(oid, smallint) IS
-    'not to be called: the NOT NULL constraint of a column, whether no row can be NULL, and what comes last in its definition';
+    'not to be called: the NOT NULL constraint of a column, whether no row can be NULL, and what comes last in its '
+    'definition';
 
 CREATE FUNCTION snowflake_adopt.is_enforced(k pg_constraint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -35,7 +39,8 @@ COMMENT ON FUNCTION snowflake_adopt.is_enforced(pg_constraint) IS
     'not to be called: whether a constraint is enforced, as all are before PostgreSQL 18';
 
 -- The second columns are equal to the first ones, and not NULL if those are not.
-CREATE FUNCTION snowflake_adopt.equality(migration regclass, OUT relation regclass, OUT name name, OUT definition text) RETURNS SETOF record
+CREATE FUNCTION snowflake_adopt.equality(migration regclass, OUT relation regclass, OUT name name, OUT definition text)
+    RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT b.relation, 'snowflake_adopt_equal', format('CHECK (%s)', string_agg(CASE WHEN is_valid
             THEN format('%1$I IS NOT NULL AND %1$I = %2$I', beside, column_name)
@@ -48,7 +53,8 @@ COMMENT ON FUNCTION snowflake_adopt.equality(regclass) IS
     'not to be called: the constraints by which the second columns are equal to the first';
 
 -- The CHECK constraints of narrow columns, for the second ones.
-CREATE FUNCTION snowflake_adopt.checks(migration regclass, OUT relation regclass, OUT old oid, OUT name name, OUT definition text) RETURNS SETOF record
+CREATE FUNCTION snowflake_adopt.checks(migration regclass, OUT relation regclass, OUT old oid, OUT name name,
+    OUT definition text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT b.relation, c.oid, format('snowflake_adopt_%s', c.oid), format('CHECK (%s)%s%s',
         snowflake_adopt.expression(conbin, conrelid, p.narrow, p.wide), CASE WHEN connoinherit THEN ' NO INHERIT' END,
@@ -61,21 +67,27 @@ COMMENT ON FUNCTION snowflake_adopt.checks(regclass) IS
     'not to be called: the CHECK constraints of narrow columns, for the columns beside them';
 
 -- The foreign keys of narrow columns, for the second ones.
-CREATE FUNCTION snowflake_adopt.foreign_keys(migration regclass, OUT relation regclass, OUT old oid, OUT name name, OUT definition text) RETURNS SETOF record
+CREATE FUNCTION snowflake_adopt.foreign_keys(migration regclass, OUT relation regclass, OUT old oid, OUT name name,
+    OUT definition text) RETURNS SETOF record
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT conrelid::regclass, c.oid, format('snowflake_adopt_%s', c.oid), concat(
         format('FOREIGN KEY (%s) REFERENCES %s (%s)',
-            snowflake_adopt.column_list(conrelid, coalesce(snowflake_adopt.replaced(conkey, r.narrow, r.wide), conkey)), confrelid::regclass,
-            snowflake_adopt.column_list(confrelid, coalesce(snowflake_adopt.replaced(confkey, d.narrow, d.wide), confkey))),
+            snowflake_adopt.column_list(conrelid,
+                coalesce(snowflake_adopt.replaced(conkey, r.narrow, r.wide), conkey)), confrelid::regclass,
+            snowflake_adopt.column_list(confrelid,
+                coalesce(snowflake_adopt.replaced(confkey, d.narrow, d.wide), confkey))),
         CASE confmatchtype WHEN 'f' THEN ' MATCH FULL' END,
         ' ON UPDATE ' || snowflake_adopt.action(confupdtype), ' ON DELETE ' || snowflake_adopt.action(confdeltype),
-        ' (' || snowflake_adopt.column_list(conrelid, coalesce(snowflake_adopt.replaced(confdelsetcols, r.narrow, r.wide), confdelsetcols)) || ')',
+        ' (' || snowflake_adopt.column_list(conrelid,
+            coalesce(snowflake_adopt.replaced(confdelsetcols, r.narrow, r.wide), confdelsetcols)) || ')',
         CASE WHEN condeferrable THEN ' DEFERRABLE' END, CASE WHEN condeferred THEN ' INITIALLY DEFERRED' END,
         CASE WHEN NOT snowflake_adopt.is_enforced(c) THEN ' NOT ENFORCED' END)
-    FROM pg_constraint c CROSS JOIN LATERAL snowflake_adopt.places(conrelid, conrelid) r CROSS JOIN LATERAL snowflake_adopt.places(confrelid, confrelid) d
+    FROM pg_constraint c CROSS JOIN LATERAL snowflake_adopt.places(conrelid, conrelid) r
+        CROSS JOIN LATERAL snowflake_adopt.places(confrelid, confrelid) d
     -- Also of columns that are bigint already.
     WHERE contype = 'f' AND conparentid = 0 AND (conkey && r.narrow OR confkey && d.narrow)
-        AND ARRAY[conrelid, confrelid] && ARRAY(SELECT b.relation::oid FROM snowflake_adopt.beside b WHERE b.migration = foreign_keys.migration)
+        AND ARRAY[conrelid, confrelid]
+            && ARRAY(SELECT b.relation::oid FROM snowflake_adopt.beside b WHERE b.migration = foreign_keys.migration)
 $$;
 COMMENT ON FUNCTION snowflake_adopt.foreign_keys(regclass) IS
     'not to be called: the foreign keys of narrow columns, for the columns beside them';
@@ -95,11 +107,16 @@ COMMENT ON FUNCTION snowflake_adopt.tables(oid) IS
 
 CREATE FUNCTION snowflake_adopt.constraints_to_do(migration regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN n.oid IS NULL THEN format('SELECT snowflake_adopt.add_constraint(%s, %s, %L, %L)', constraints_to_do.migration::oid, w.relation::oid, w.name, w.definition)
-        WHEN is_of_others OR is_altered THEN format('SELECT snowflake_adopt.drop_constraint(%s, %L)', w.relation::oid, w.name)
-        ELSE format('SELECT snowflake_adopt.do_as(%s, %L)', relowner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', w.relation, w.name)) END
+    SELECT CASE WHEN n.oid IS NULL
+        THEN format('SELECT snowflake_adopt.add_constraint(%s, %s, %L, %L)', constraints_to_do.migration::oid,
+            w.relation::oid, w.name, w.definition)
+        WHEN is_of_others OR is_altered
+            THEN format('SELECT snowflake_adopt.drop_constraint(%s, %L)', w.relation::oid, w.name)
+        ELSE format('SELECT snowflake_adopt.do_as(%s, %L)', relowner,
+            format('ALTER TABLE %s VALIDATE CONSTRAINT %I', w.relation, w.name)) END
     -- mutant: migration-equality
-    FROM (SELECT 1 AS place, relation, NULL::oid AS old, name, definition FROM snowflake_adopt.equality(constraints_to_do.migration)
+    FROM (SELECT 1 AS place, relation, NULL::oid AS old, name, definition
+        FROM snowflake_adopt.equality(constraints_to_do.migration)
         UNION ALL
         SELECT 2, * FROM snowflake_adopt.checks(constraints_to_do.migration)
         UNION ALL
@@ -108,7 +125,8 @@ CREATE FUNCTION snowflake_adopt.constraints_to_do(migration regclass) RETURNS SE
     LEFT JOIN pg_constraint n ON n.conrelid = w.relation AND n.conname = w.name
     LEFT JOIN pg_constraint o ON o.oid = w.old
     -- mutant: constraint-of-others
-    CROSS JOIN LATERAL (SELECT n.oid IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_adopt.made WHERE constraint_oid = n.oid)) m(is_of_others)
+    CROSS JOIN LATERAL (SELECT n.oid IS NOT NULL
+        AND NOT EXISTS (SELECT FROM snowflake_adopt.made WHERE constraint_oid = n.oid)) m(is_of_others)
     -- By ALTER CONSTRAINT, since this one was added.
     CROSS JOIN LATERAL (SELECT o.oid IS NOT NULL AND (n.condeferrable, n.condeferred, snowflake_adopt.is_enforced(n))
         <> (o.condeferrable, o.condeferred, snowflake_adopt.is_enforced(o))) s(is_altered)
@@ -135,7 +153,8 @@ BEGIN
     -- Or whoever writes a row would run code of another role.
     -- mutant: code-of-others
     PERFORM snowflake_adopt.must_call_only(ARRAY[relation::regclass], called::regrole[]);
-    INSERT INTO snowflake_adopt.made SELECT migration, oid FROM pg_constraint WHERE conrelid = relation AND conname = name;
+    INSERT INTO snowflake_adopt.made SELECT migration, oid FROM pg_constraint WHERE conrelid = relation
+        AND conname = name;
 END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.add_constraint(oid, oid, name, text) IS
