@@ -132,3 +132,51 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_adopt.add_columns(oid) IS
     'not to be called: adds columns beside the narrow ones of a table, and the trigger that keeps them equal';
+
+-- Back to as it was before
+
+CREATE FUNCTION snowflake_adopt.undo_to_do(migration regclass) RETURNS SETOF text
+    LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('SELECT snowflake_adopt.remove_columns(%s)', b.relation::oid) FROM snowflake_adopt.beside b
+    WHERE b.migration = undo_to_do.migration
+        AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = b.relation AND attname = b.beside)
+    ORDER BY b.relation DESC
+$$;
+COMMENT ON FUNCTION snowflake_adopt.undo_to_do(regclass) IS
+    'not to be called: the commands that remove what a migration has made';
+
+CREATE FUNCTION snowflake_adopt.remove_columns(table_oid oid) RETURNS void
+    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner oid := (SELECT relowner FROM pg_class WHERE oid = table_oid);
+    command text;
+    of_key oid;
+BEGIN
+    PERFORM snowflake_adopt.wait_briefly_for_locks();
+    -- mutant: undo-of-others
+    FOR of_key, command IN SELECT relowner, format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
+        FROM pg_constraint JOIN pg_class t ON t.oid = conrelid
+        -- PostgreSQL names the others when the columns are to go.
+        WHERE contype = 'f' AND table_oid IN (conrelid, confrelid) AND conparentid = 0
+            AND snowflake_adopt.may_become(relowner)
+            AND EXISTS (SELECT FROM snowflake_adopt.beside b JOIN pg_attribute ON attrelid = b.relation
+                AND attname = b.beside
+                WHERE attrelid = conrelid AND attnum = ANY (conkey) OR attrelid = confrelid
+                    AND attnum = ANY (confkey)) LOOP
+        PERFORM snowflake_adopt.do_as(of_key, command);
+    END LOOP;
+    PERFORM snowflake_adopt.lock_with_partitions(table_oid, true);
+    PERFORM snowflake_adopt.do_as(owner,
+        format('DROP TRIGGER IF EXISTS "~snowflake_adopt" ON %s', table_oid::regclass));
+    PERFORM snowflake_adopt.do_as(owner,
+        (SELECT format('ALTER TABLE %s %s', table_oid::regclass,
+            string_agg(format('DROP COLUMN IF EXISTS %I', beside), ', '))
+        FROM snowflake_adopt.beside WHERE relation = table_oid));
+    -- If somebody calls run() or finish() before all is undone, the work begins again.
+    DELETE FROM snowflake_adopt.copying c USING snowflake_adopt.beside b, snowflake_adopt.leaves(b.migration) l
+        WHERE b.relation = table_oid AND l.root = table_oid AND c.relation = l.leaf;
+    UPDATE snowflake_adopt.beside SET is_analyzed = false WHERE relation = table_oid;
+END
+$$;
+COMMENT ON FUNCTION snowflake_adopt.remove_columns(oid) IS
+    'not to be called: removes the second columns of a table, with all that belongs to them';
