@@ -5,8 +5,8 @@
 //! - **I2**: after every start of the generator, the first timestamp is at or above the mark that was read. See
 //!   [`start`].
 //!
-//! One process writes the mark, under a [lock](crate::shared::mark_lock), for all that wait for it: the [`keeper`] while IDs are issued, else
-//! the backend that comes near the mark or reaches it. An idle server writes nothing.
+//! One process writes the mark, under a [lock](crate::shared::mark_lock), for all that wait for it: the [`keeper`]
+//! while IDs are issued, else the backend that comes near the mark or reaches it. An idle server writes nothing.
 //!
 //! ```text
 //! keeper ──> extend ──> request ──> start ──> mark ──> directory_lock ──> state_file ──> replace
@@ -14,8 +14,9 @@
 //!                                                └──> wal
 //! ```
 //!
-//! [`regular_file`] opens the files, and nothing else. [`lease`] says how far the registry lets the mark go, and [`lease_file`] keeps the lease. [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`] tells whose a mark is.
-//! [`shutdown`] lowers the mark when the server stops as planned.
+//! [`regular_file`] opens the files, and nothing else. [`lease`] says how far the registry lets the mark go, and
+//! [`lease_file`] keeps the lease. [`request`] asks the keeper for a mark that must go through [`wal`]. [`identity`]
+//! tells whose a mark is. [`shutdown`] lowers the mark when the server stops as planned.
 
 pub mod directory_lock;
 pub mod extend;

@@ -1,4 +1,5 @@
-//! What hooks into PostgreSQL's planner and commands: constants for the planner, COPY, and serial columns of new tables.
+//! What hooks into PostgreSQL's planner and commands: constants for the planner, COPY, and serial columns of new
+//! tables.
 
 mod copy;
 mod horizon_support;

@@ -39,9 +39,9 @@ pub static SNOWFLAKE_PG_BUILT_FOR: [u8; 37] = {
     text
 };
 
-// For cargo-pgrx, which builds the script of the extension itself; `make install` joins these files. They use names that
-// pgrx gives to functions (`…_wrapper`): CREATE EXTENSION, which every test on servers runs, fails if one of them is
-// missing.
+// For cargo-pgrx, which builds the script of the extension itself; `make install` joins these files. They use names
+// that pgrx gives to functions (`…_wrapper`): CREATE EXTENSION, which every test on servers runs, fails if one of them
+// is missing.
 extension_sql_file!("../sql/extension/01_issue.sql", name = "issue");
 extension_sql_file!("../sql/extension/02_place.sql", name = "place", requires = ["issue"]);
 extension_sql_file!("../sql/extension/03_decode.sql", name = "decode", requires = ["place"]);

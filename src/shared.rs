@@ -57,18 +57,18 @@ pub struct Shared {
     pub clock_queue: WaitQueue,
     /// The number of the next [event](crate::durable::trace).
     pub next_event: AtomicU64,
-    /// The place of the last [life](crate::durable::trace::lives); 0 before this server has begun one. Written under the
-    /// lock of the mark.
+    /// The place of the last [life](crate::durable::trace::lives); 0 before this server has begun one. Written under
+    /// the lock of the mark.
     pub last_life: AtomicU64,
     /// What is known of the mark. Written under the lock.
     pub mark: MarkState,
-    /// What is wrong with the mark in WAL: SQLSTATE and [message and detail](crate::errors::sentences); empty if nothing
-    /// is. Written under the lock.
+    /// What is wrong with the mark in WAL: SQLSTATE and [message and detail](crate::errors::sentences); empty if
+    /// nothing is. Written under the lock.
     pub wal_failure: SharedText,
     /// For warnings of `wal_failure`.
     pub wal_warnings: Throttle,
-    /// The highest tick that a backend wants covered. Raised by backends that may not extend the mark themselves, and cleared
-    /// by those that give up.
+    /// The highest tick that a backend wants covered. Raised by backends that may not extend the mark themselves, and
+    /// cleared by those that give up.
     pub wanted: OptionalNumber,
     /// The error of the keeper's last write. Written by the keeper.
     pub keeper_error: OptionalOsError,
@@ -83,7 +83,8 @@ pub struct Shared {
     keeper: AtomicPtr<pg_sys::Latch>,
     /// The group of this node in a Citus cluster, if that is the worker.
     pub citus: SharedGroup,
-    /// The generation of the [machine] on which the server has begun. From the start on, written under the lock of the mark.
+    /// The generation of the [machine] on which the server has begun. From the start on, written under the lock of the
+    /// mark.
     pub generation: AtomicU64,
     /// The lease of the worker, if it is leased.
     pub lease: SharedLease,

@@ -26,11 +26,12 @@ fn offset() -> &'static AtomicU64 {
     })
 }
 
-/// What the clock showed when the postmaster started, in Unix milliseconds: before anything else of a start can take time.
+/// What the clock showed when the postmaster started, in Unix milliseconds: before anything else of a start can take
+/// time.
 static SERVER_START: OnceCell<UnixMs> = OnceCell::new();
 
-/// A clock that is not before the server's start, even if it was set back since: before that, another server can have had
-/// this one's worker.
+/// A clock that is not before the server's start, even if it was set back since: before that, another server can have
+/// had this one's worker.
 pub fn since_server_start(now: UnixMs) -> UnixMs {
     // mutant: begins-before-server
     now.max(SERVER_START.get().copied().unwrap_or(0))

@@ -1,5 +1,6 @@
 //! Existing tables get Snowflake IDs by `snowflake_adopt.plan()`, and their own numbers back by
-//! `snowflake_adopt.revert_plan()`; whole schemas do so by `schema_plan()` and `revert_schema_plan()`, and tables in use by `start`, `run` and `finish`.
+//! `snowflake_adopt.revert_plan()`; whole schemas do so by `schema_plan()` and `revert_schema_plan()`, and tables in
+//! use by `start`, `run` and `finish`.
 
 mod around;
 mod code;

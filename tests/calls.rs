@@ -43,7 +43,8 @@ pub fn functions(client: &mut Client) -> Vec<Function> {
 }
 
 impl Function {
-    /// A call with a value for each argument, but for the nth what stands in for it. The table `days` is partitioned by `id`.
+    /// A call with a value for each argument, but for the nth what stands in for it. The table `days` is partitioned by
+    /// `id`.
     pub fn call(&self, nth: Option<usize>, in_place: &str) -> String {
         let given = self.arguments.iter().enumerate().map(|(at, (name, kind))| {
             let value = if Some(at) == nth { in_place } else { value(name, kind) };

@@ -1,6 +1,6 @@
-//! A server is held between two steps, where chance rarely meets it, while something happens to it: it or its postmaster
-//! is killed, its clock is set back, its standby is promoted, or it is copied. No ID comes twice, and where one server
-//! follows another with the same worker, each of its IDs is greater.
+//! A server is held between two steps, where chance rarely meets it, while something happens to it: it or its
+//! postmaster is killed, its clock is set back, its standby is promoted, or it is copied. No ID comes twice, and where
+//! one server follows another with the same worker, each of its IDs is greater.
 //!
 //! In a library with the feature `stops`: see src/stops.rs. One pair is left out: a second standby that is promoted
 //! before the first one has issued an ID has the same worker, and nothing can keep two primaries apart.
@@ -211,8 +211,8 @@ impl Held {
         }
     }
 
-    /// Lets the process that is held continue if it still lives, and starts the server again with a clock that is behind:
-    /// then the mark alone keeps IDs from coming twice.
+    /// Lets the process that is held continue if it still lives, and starts the server again with a clock that is
+    /// behind: then the mark alone keeps IDs from coming twice.
     fn restart(self) {
         let Self { mut server, load, stop, mut before, registry, .. } = self;
         drop(stop);

@@ -52,8 +52,8 @@ pub fn check(traces: &Traces) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks the audit of lives whether servers of a cluster have issued the same IDs. Returns how many pairs can have done so only
-/// if one has used all that it had reserved.
+/// Asks the audit of lives whether servers of a cluster have issued the same IDs. Returns how many pairs can have done
+/// so only if one has used all that it had reserved.
 fn audit_lives(traces: &Traces, touch: Touch) -> Result<u64, String> {
     let mut clusters: BTreeMap<u64, Vec<Told>> = BTreeMap::new();
     let read = |bytes: &Vec<u8>| {
@@ -96,8 +96,8 @@ fn audit_lives(traces: &Traces, touch: Touch) -> Result<u64, String> {
     }
 }
 
-/// Prints what was seen. Says which rows of the start table no server has found, and which rules nobody would miss, if all
-/// tests have run.
+/// Prints what was seen. Says which rows of the start table no server has found, and which rules nobody would miss, if
+/// all tests have run.
 pub fn report(is_whole: bool) -> Result<(), String> {
     let Seen { findings, without, possible } =
         std::mem::take(&mut *SEEN.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,8 +1,9 @@
 //! What it costs to select by time over postgres_fdw.
 //!
 //! The shard is another database of the same server, so that no network hides the rest. What counts is the time of the
-//! whole statement as its client sees it, since two backends work for it. All ways find the same rows. postgres_fdw sends
-//! a condition whose bounds are constants or parameters. If the bounds depend on `now()`, the router reads all rows.
+//! whole statement as its client sees it, since two backends work for it. All ways find the same rows. postgres_fdw
+//! sends a condition whose bounds are constants or parameters. If the bounds depend on `now()`, the router reads all
+//! rows.
 
 use crate::effort::Effort;
 use crate::measure::{nanoseconds, rounds};

@@ -3,8 +3,8 @@
 //! pgbench's clients insert 100 rows a statement into a new table, until it has as many rows as that of each other key,
 //! so that indexes can be compared. Commits do not wait for the disk, which would hide all else. Meanwhile, another
 //! session looks every ten milliseconds at what the clients wait for. Partitions have a last page each. A table that is
-//! partitioned by PostgreSQL's own hash of the same IDs is beside those of an operator class, to show which of it is the
-//! class's.
+//! partitioned by PostgreSQL's own hash of the same IDs is beside those of an operator class, to show which of it is
+//! the class's.
 
 use crate::contenders::{OURS, UUID_4};
 use crate::effort::Effort;

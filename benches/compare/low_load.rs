@@ -1,9 +1,9 @@
 //! What a call costs after a pause.
 //!
-//! A table with a row every few seconds is what most servers have. The durable mark may have passed by then, so that the
-//! call has to write it. The keeper prevents that for `keep_warm`; with `keep_warm = 0` each call after a pause of more
-//! than `reserve_ahead` pays for its own write. Beside that is a sequence whose transaction commits, since that flushes
-//! WAL, as every INSERT does.
+//! A table with a row every few seconds is what most servers have. The durable mark may have passed by then, so that
+//! the call has to write it. The keeper prevents that for `keep_warm`; with `keep_warm = 0` each call after a pause of
+//! more than `reserve_ahead` pays for its own write. Beside that is a sequence whose transaction commits, since that
+//! flushes WAL, as every INSERT does.
 //!
 //! Each pause has servers of its own, so that all can be measured at the same time. What else is to be known: how often
 //! the server flushes its mark in an hour, and when it is idle.

@@ -1,12 +1,13 @@
-//! What it costs that an ID decides where its row is: to route a row by an operator class, beside PostgreSQL's own hash,
-//! and to find an ID for one of n hash partitions.
+//! What it costs that an ID decides where its row is: to route a row by an operator class, beside PostgreSQL's own
+//! hash, and to find an ID for one of n hash partitions.
 //!
 //! Routing: rows of nothing but an ID go into unlogged tables without an index, so that little else is measured. The
 //! hash by itself is that of `decoding`: many calls, less the same without the function.
 //!
-//! Finding: without a tag in the layout, a call looks at position after position, n of them on average, and spends them.
-//! With a tag it looks at tags, and spends one. CPU time is that of calls that never wait for the clock: without a tag, in
-//! a layout with a million IDs a tick. IDs a second are those that all clients get, and n is what limits them.
+//! Finding: without a tag in the layout, a call looks at position after position, n of them on average, and spends
+//! them. With a tag it looks at tags, and spends one. CPU time is that of calls that never wait for the clock: without
+//! a tag, in a layout with a million IDs a tick. IDs a second are those that all clients get, and n is what limits
+//! them.
 
 use crate::contenders::calls;
 use crate::effort::Effort;

@@ -1,7 +1,7 @@
 //! How often backends that want an ID at the same time lose the race for a position, and try again.
 //!
-//! Not on a server: a counter there would be one more word for which the losers race. These are threads with a loop like
-//! the core's `claim_while`. A compare-and-swap costs them what it costs processes with shared memory.
+//! Not on a server: a counter there would be one more word for which the losers race. These are threads with a loop
+//! like the core's `claim_while`. A compare-and-swap costs them what it costs processes with shared memory.
 
 use crate::effort::Effort;
 use crate::measure::rounds;
@@ -19,8 +19,8 @@ const RETRIES: Question = Question {
     reference: BETWEEN[0].0,
 };
 
-/// What threads do between two IDs. A statement that does nothing but ask for IDs takes less than a microsecond for each,
-/// and an INSERT takes more for a row.
+/// What threads do between two IDs. A statement that does nothing but ask for IDs takes less than a microsecond for
+/// each, and an INSERT takes more for a row.
 const BETWEEN: [(&str, Duration); 2] =
     [("nothing between two IDs", Duration::ZERO), ("1 us between two IDs", Duration::from_micros(1))];
 

@@ -1,6 +1,6 @@
 // Which shard has the row of an ID; docs/sharding.md says how to shard by it. shard_of() is the remainder of a hash
-// partition, and PgDog's shard; citus_shard() counts from 0 in the order of shardminvalue; worker_shard() is the remainder
-// of a partition by snowflake_flat_worker_ops.
+// partition, and PgDog's shard; citus_shard() counts from 0 in the order of shardminvalue; worker_shard() is the
+// remainder of a partition by snowflake_flat_worker_ops.
 
 fn mixed(id: i64, mut a: u32, mut b: u32, mut c: u32) -> (u32, u32) {
     a = a.wrapping_add((id ^ id >> 32 ^ id >> 63) as u32);

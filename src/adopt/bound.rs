@@ -21,8 +21,8 @@ const STATEMENT_TIMEOUT: c_int = 3;
 static END_AT: AtomicI64 = AtomicI64::new(i64::MAX);
 static HAS_PASSED: AtomicBool = AtomicBool::new(false);
 
-/// Cancels what is under way while this exists when so much time has passed. Code can catch that, so the process ends when
-/// twice as much has.
+/// Cancels what is under way while this exists when so much time has passed. Code can catch that, so the process ends
+/// when twice as much has.
 pub struct Bound(pg_sys::TimestampTz);
 
 impl Bound {

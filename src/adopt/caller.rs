@@ -1,9 +1,9 @@
-//! The functions of `sql/adopt` have the rights of their owner. What concerns a table they do as its owner, and only if their
-//! caller can become that role.
+//! The functions of `sql/adopt` have the rights of their owner. What concerns a table they do as its owner, and only if
+//! their caller can become that role.
 //!
 //! Only the functions in `sql/adopt/17_rights.sql` may be called by everybody. Some of them are
-//! declared as `snowflake_adopt_enter`, which notes the caller and calls the function `..._for_caller`: PostgreSQL tells
-//! a function with SECURITY DEFINER not who has called it.
+//! declared as `snowflake_adopt_enter`, which notes the caller and calls the function `..._for_caller`: PostgreSQL
+//! tells a function with SECURITY DEFINER not who has called it.
 
 use crate::postgres::catalog::{c_string, sibling_function};
 use crate::postgres::command::{self, Settings};
@@ -48,8 +48,8 @@ pub fn role() -> pg_sys::Oid {
     CALLER.get().unwrap_or_else(nobody_else).role
 }
 
-/// The current user, who calls a function by itself that others call. Not if that has the rights of its owner: somebody may
-/// have granted it, and this would be the owner.
+/// The current user, who calls a function by itself that others call. Not if that has the rights of its owner: somebody
+/// may have granted it, and this would be the owner.
 fn nobody_else() -> User {
     let user = User::now();
     // mutant: caller-unknown
@@ -88,7 +88,8 @@ fn snowflake_adopt_has_connected(role: pg_sys::Oid) -> bool {
     role == unsafe { pg_sys::GetAuthenticatedUserId() }
 }
 
-/// Runs a command as a role that the caller must be able to become by SET ROLE. Returns its first value if that is a bigint.
+/// Runs a command as a role that the caller must be able to become by SET ROLE. Returns its first value if that is a
+/// bigint.
 #[pg_extern(sql = false)]
 fn snowflake_adopt_do_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
     let caller = FormerCaller::replace_by(None);

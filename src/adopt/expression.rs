@@ -17,8 +17,8 @@ fn snowflake_adopt_expression(
     to: Array<i16>,
 ) -> Option<Vec<u8>> {
     let expression = CString::new(expression).expect("a text of PostgreSQL's");
-    // SAFETY: the text is of a catalog. `natts` is the number of columns of the relation, which is open, and the map has
-    // as many; it maps columns to themselves unless they are among `from`.
+    // SAFETY: the text is of a catalog. `natts` is the number of columns of the relation, which is open, and the map
+    // has as many; it maps columns to themselves unless they are among `from`.
     unsafe {
         let table = pg_sys::try_relation_open(relation, pg_sys::AccessShareLock.cast_signed());
         if table.is_null() {

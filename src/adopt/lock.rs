@@ -5,8 +5,8 @@ use crate::postgres::catalog::CachedRow;
 use crate::postgres::command::must_become;
 use pgrx::prelude::*;
 
-/// Locks a table until the end of the transaction, if it is still there: against everybody, or only against changes of it.
-/// The caller must be able to become its owner, who may do this.
+/// Locks a table until the end of the transaction, if it is still there: against everybody, or only against changes of
+/// it. The caller must be able to become its owner, who may do this.
 #[pg_extern(sql = false)]
 fn snowflake_adopt_lock(relation: pg_sys::Oid, is_exclusive: bool) {
     let Some(owner) = owner_of_relation(relation) else { return };

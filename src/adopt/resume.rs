@@ -46,8 +46,8 @@ pub extern "C-unwind" fn snowflake_adopt_look_everywhere(last: pg_sys::Datum) {
     }
 }
 
-/// Waits for the end of a worker, and ends it if that takes too long: somebody can have locked a database, and prepared the
-/// transaction.
+/// Waits for the end of a worker, and ends it if that takes too long: somebody can have locked a database, and prepared
+/// the transaction.
 fn end_until(deadline: Instant, look: DynamicBackgroundWorker) {
     while matches!(look.pid(), Ok(_) | Err(BackgroundWorkerStatus::NotYetStarted)) {
         // mutant: look-at-length

@@ -10,8 +10,8 @@ use std::ffi::{CStr, CString};
 
 /// Copies columns into the `bigint` columns beside them, by their attribute numbers, for the rows in these blocks of a
 /// table, with the rights of its owner and without its triggers: a copy is no change to anybody, so no trigger is to
-/// write a time or a line of an audit. Returns how many rows were copied, and how many are left since others have locked
-/// them.
+/// write a time or a line of an audit. Returns how many rows were copied, and how many are left since others have
+/// locked them.
 ///
 /// Code of the owner that the copy calls, such as a CHECK, finds nothing that other commands of the owner do not find.
 #[pg_extern(sql = false)]
@@ -52,8 +52,8 @@ fn snowflake_adopt_copy_blocks(
 
 /// The owner of a table, and the quoted names of such pairs of columns.
 fn owner_and_pairs(relation: pg_sys::Oid, pairs: impl Iterator<Item = (i16, i16)>) -> (pg_sys::Oid, Vec<[Vec<u8>; 2]>) {
-    // SAFETY: the relation is open while its description is read, and locked until the end of the transaction, so that its
-    // name stays.
+    // SAFETY: the relation is open while its description is read, and locked until the end of the transaction, so that
+    // its name stays.
     unsafe {
         let table = pg_sys::relation_open(relation, pg_sys::RowExclusiveLock.cast_signed());
         let description = pgrx::PgTupleDesc::from_pg_unchecked((*table).rd_att);

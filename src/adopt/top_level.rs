@@ -20,9 +20,9 @@ unsafe extern "C-unwind" {
     );
 }
 
-/// Runs a utility command at the top level, outside of a transaction, as a role that the user of the session must be able to
-/// become. CREATE INDEX CONCURRENTLY commits several times, which nothing may do in a function or a procedure; pg_cron
-/// runs such commands in the same way.
+/// Runs a utility command at the top level, outside of a transaction, as a role that the user of the session must be
+/// able to become. CREATE INDEX CONCURRENTLY commits several times, which nothing may do in a function or a procedure;
+/// pg_cron runs such commands in the same way.
 ///
 /// After an ERROR, the role is another one until somebody restores it: the transaction of the command began with it.
 pub fn run(command: &CStr, role: pg_sys::Oid) {
@@ -33,8 +33,8 @@ pub fn run(command: &CStr, role: pg_sys::Oid) {
     let _role = session.becoming(role).begin();
     // Outlives the transactions of the command, as a portal's context does.
     let context = PgMemoryContexts::new("snowflake_adopt command");
-    // SAFETY: outside of a transaction. The list has one statement, and PostgreSQL plans a utility command without looking
-    // into it.
+    // SAFETY: outside of a transaction. The list has one statement, and PostgreSQL plans a utility command without
+    // looking into it.
     unsafe {
         pg_sys::SetCurrentStatementStartTimestamp();
         pg_sys::StartTransactionCommand();

@@ -8,8 +8,8 @@ use pgrx::prelude::*;
 // mutant: turns-of-a-role
 const OF_A_ROLE: u16 = 2;
 
-/// Whether this process carries a migration on from now on: no other one does, and there are not too many. An ERROR of a
-/// transaction gives it back, since code of the owner could give back an advisory lock.
+/// Whether this process carries a migration on from now on: no other one does, and there are not too many. An ERROR of
+/// a transaction gives it back, since code of the owner could give back an advisory lock.
 pub fn take(migration: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: every session has a database.
     let database = unsafe { pg_sys::MyDatabaseId };

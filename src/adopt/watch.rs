@@ -1,7 +1,8 @@
 //! Code that a command gives to a table is looked at before it runs.
 //!
-//! ALTER TABLE and CREATE INDEX read expressions again, choose their functions by name, and call these at once. A function of
-//! another role that fits better can come at any moment before that, and would have the rights of the table's owner.
+//! ALTER TABLE and CREATE INDEX read expressions again, choose their functions by name, and call these at once. A
+//! function of another role that fits better can come at any moment before that, and would have the rights of the
+//! table's owner.
 
 use super::caller;
 use super::database::definer;
@@ -89,8 +90,8 @@ unsafe extern "C-unwind" fn on_access(
     }
 }
 
-/// The body of an SQL function can take the place of a call. What that calls with constants would run while the expression
-/// is in no catalog yet.
+/// The body of an SQL function can take the place of a call. What that calls with constants would run while the
+/// expression is in no catalog yet.
 #[pg_guard]
 unsafe extern "C-unwind" fn must_not_be_inlined(function: Oid) -> bool {
     // mutant: code-in-place-of-a-call
@@ -111,8 +112,9 @@ fn is_of_others(function: Oid) -> bool {
     WATCHED.with_borrow(|watched| watched.as_ref().is_some_and(|watched| of(&watched.roles)))
 }
 
-/// Runs a command as a role that the user can become by SET ROLE. An ERROR before the command calls a function of a role that
-/// is none of these for one of these tables, and also if these would call one later. Returns its first value if that is a bigint.
+/// Runs a command as a role that the user can become by SET ROLE. An ERROR before the command calls a function of a
+/// role that is none of these for one of these tables, and also if these would call one later. Returns its first value
+/// if that is a bigint.
 #[pg_extern(sql = false)]
 fn snowflake_run_calling_only(role: Oid, tables: Array<Oid>, roles: Array<Oid>, command: &[u8]) -> Option<i64> {
     let roles: Vec<Oid> = roles.iter_deny_null().collect();

@@ -1,8 +1,8 @@
 //! The background worker that advances a migration: it asks `snowflake_adopt.next()` what is to be done, and does it.
 //!
 //! A process of its own, so the session that called `run` or `finish` can end, and since CREATE INDEX CONCURRENTLY
-//! runs in no function. It connects as the role that called `start`, and what it does to a table, it does as the table's
-//! owner.
+//! runs in no function. It connects as the role that called `start`, and what it does to a table, it does as the
+//! table's owner.
 
 use super::bound::{self, Bound};
 use super::database::{definer, in_transaction, migrations};

@@ -28,9 +28,9 @@ pub fn is_shared_with_source() -> bool {
     })
 }
 
-/// The identity of this server with this data center and worker, whose mark is in this directory. Only after recovery: a
-/// standby has no timeline of its own. The timeline comes from memory, since the control file is behind for a while after a
-/// promotion.
+/// The identity of this server with this data center and worker, whose mark is in this directory. Only after recovery:
+/// a standby has no timeline of its own. The timeline comes from memory, since the control file is behind for a while
+/// after a promotion.
 pub fn this_server(directory: Inode, worker: Worker, layout: Layout) -> Identity {
     // SAFETY: reads shared memory that every backend is attached to. The timeline does not change after recovery.
     let (system_identifier, timeline) = unsafe { (pg_sys::GetSystemIdentifier(), pg_sys::GetWALInsertionTimeLine()) };

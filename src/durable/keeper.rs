@@ -3,8 +3,8 @@
 //! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start
 //! margin has usually passed before the first call. While IDs are issued, and for `keep_warm` afterwards, the keeper
 //! extends the mark before a backend comes near it. Otherwise it sleeps until a backend wakes it. Without a keeper, an
-//! occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark: the wait for a
-//! synchronous standby cannot be cancelled.
+//! occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark: the wait for
+//! a synchronous standby cannot be cancelled.
 
 use crate::config::gucs;
 use crate::durable::{extend, lease, mark as durable_mark, wal};
@@ -171,8 +171,8 @@ impl Keeper {
         }
     }
 
-    /// Logs that the machine was cloned, and makes it durable. The mark is still extended: who accepts the clone may need
-    /// it.
+    /// Logs that the machine was cloned, and makes it durable. The mark is still extended: who accepts the clone may
+    /// need it.
     fn look_at_machine(&mut self) -> Result<(), IssueError> {
         let Err(change) = machine::check() else {
             self.is_cloned = false;

@@ -1,5 +1,5 @@
-//! The file that keeps the lease of this server in the state directory: `lease`. See [`snowflake_core::server::lease`] for its
-//! bytes.
+//! The file that keeps the lease of this server in the state directory: `lease`. See [`snowflake_core::server::lease`]
+//! for its bytes.
 
 use crate::durable::regular_file;
 use crate::durable::replace::{Target, inode};

@@ -1,5 +1,5 @@
-//! The mark of this server: [`snowflake_core::mark`] with the parameters of the extension and the memory that its processes
-//! share.
+//! The mark of this server: [`snowflake_core::mark`] with the parameters of the extension and the memory that its
+//! processes share.
 //!
 //! Before each write, the record in the directory must be the one that this server wrote last, with its revision and
 //! the number of its life. Otherwise another server writes there, or an old copy has taken the place of the file.
@@ -31,8 +31,8 @@ pub fn within(directory: StateDirectory) -> Result<ServersMark, IssueError> {
     Ok(Mark::new(generator, state, settings(layout), Disk::new(directory, layout)?))
 }
 
-/// Makes durable that the machine was cloned, if it was and nobody has accepted that. On a server that has begun, under the
-/// lock.
+/// Makes durable that the machine was cloned, if it was and nobody has accepted that. On a server that has begun, under
+/// the lock.
 pub fn note_clone() -> Result<(), IssueError> {
     match machine::check() {
         // mutant: clone-noted

@@ -62,8 +62,8 @@ pub fn plan() -> Result<Plan, IssueError> {
     planned.inspect_err(|_| let_others_lock())
 }
 
-/// An error while the clock, whose last reading was [`now_at_start`], is not trusted: the machine may have been paused, so
-/// that the old clock shows times of which another server has issued IDs.
+/// An error while the clock, whose last reading was [`now_at_start`], is not trusted: the machine may have been paused,
+/// so that the old clock shows times of which another server has issued IDs.
 pub fn check_clock() -> Result<(), IssueError> {
     // mutant: start-by-old-clock
     if shared().jump_guard.has_jumped() { Err(IssueError::ClockJumped(clock::unix_ms())) } else { Ok(()) }

@@ -1,4 +1,5 @@
-//! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::mark::state_file`] for its bytes.
+//! The file that keeps the durable mark: `<state_directory>/mark`; see [`snowflake_core::mark::state_file`] for its
+//! bytes.
 //!
 //! A mark is written in place, beside the record before it, with one write and one flush. It is durable only when both
 //! have succeeded. After a failure the file may have the old record or the new one. Both are safe, since the new mark

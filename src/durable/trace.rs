@@ -1,9 +1,9 @@
 //! The file that shows what has happened to the mark: `snowflake_pg.trace` in the data directory. See
 //! [`snowflake_core::mark::trace`] for its bytes.
 //!
-//! Each event is written at once, so a server that is killed loses none. Nothing is flushed: after a power cut, the last
-//! ones can be missing. A write that fails is left out, and nobody is told: IDs do not depend on it. Not mapped: a page
-//! of a mapped file for which the disk has no room ends the process.
+//! Each event is written at once, so a server that is killed loses none. Nothing is flushed: after a power cut, the
+//! last ones can be missing. A write that fails is left out, and nobody is told: IDs do not depend on it. Not mapped: a
+//! page of a mapped file for which the disk has no room ends the process.
 
 use crate::config::gucs;
 use crate::durable::life_file;

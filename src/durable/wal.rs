@@ -2,10 +2,10 @@
 //! below it is issued. A server that begins to issue IDs reads there how far its worker may have come, on this server
 //! before it was rewound, or on another one.
 //!
-//! The marks of all workers of a database cluster are on [one page](snowflake_core::mark::wal_page), in a file of PostgreSQL's
-//! own format which no catalog knows: `global/16111`. Each write logs the page as a whole. So PostgreSQL itself replays it,
-//! also on servers without this library, and base backups and pg_rewind bring it. No role can reach it by SQL, and it
-//! belongs to no database, schema or transaction.
+//! The marks of all workers of a database cluster are on [one page](snowflake_core::mark::wal_page), in a file of
+//! PostgreSQL's own format which no catalog knows: `global/16111`. Each write logs the page as a whole. So PostgreSQL
+//! itself replays it, also on servers without this library, and base backups and pg_rewind bring it. No role can reach
+//! it by SQL, and it belongs to no database, schema or transaction.
 
 use crate::errors::IssueError;
 use crate::postgres::sleep::{self, WaitEvent};
@@ -46,12 +46,12 @@ pub fn write(worker: Worker, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg
     Ok((counts, position))
 }
 
-/// Under the lock: waits until synchronous standbys have this position. The wait ends early if the process must end. Then
-/// nothing may be issued below the mark.
+/// Under the lock: waits until synchronous standbys have this position. The wait ends early if the process must end.
+/// Then nothing may be issued below the mark.
 pub fn wait_for_standbys(position: pg_sys::XLogRecPtr) -> Result<(), IssueError> {
     let since = Instant::now();
-    // SAFETY: the lock, which every caller has, holds interrupts back, as a commit does. The keeper alone comes here, whose
-    // synchronous_commit is on.
+    // SAFETY: the lock, which every caller has, holds interrupts back, as a commit does. The keeper alone comes here,
+    // whose synchronous_commit is on.
     unsafe { pg_sys::SyncRepWaitForLSN(position, true) };
     // SAFETY: a flag of this process.
     // mutant: standbys-acknowledge
@@ -67,7 +67,8 @@ pub fn disown(worker: Worker, layout: Layout) -> Result<(), IssueError> {
     Ok(())
 }
 
-/// Runs work that needs a transaction, in a process that may have none. Without a snapshot, which would hold VACUUM back.
+/// Runs work that needs a transaction, in a process that may have none. Without a snapshot, which would hold VACUUM
+/// back.
 pub fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: reads a variable of this process.
     if unsafe { pg_sys::IsTransactionState() } {
@@ -130,8 +131,8 @@ impl Buffer {
 
     fn pin() -> Self {
         let (mode, no_strategy) = (pg_sys::ReadBufferMode::RBM_ZERO_ON_ERROR, std::ptr::null_mut());
-        // SAFETY: in a transaction, whose resource owner has the pin; the file has this block. No ERROR for a damaged page,
-        // which would leave the buffer to the end of the transaction.
+        // SAFETY: in a transaction, whose resource owner has the pin; the file has this block. No ERROR for a damaged
+        // page, which would leave the buffer to the end of the transaction.
         Self(unsafe { pg_sys::ReadBufferWithoutRelcache(locator(), MAIN, 0, mode, no_strategy, true) })
     }
 

@@ -10,7 +10,8 @@ use snowflake_core::UnixMs;
 /// How far the clock may have been ahead when initdb made the cluster: a clock in another time zone is less.
 const INITDB_CLOCK: UnixMs = 24 * 60 * 60 * 1000;
 
-/// Whether this server cannot have issued an ID that has its data center and its worker; `None` if that cannot be known.
+/// Whether this server cannot have issued an ID that has its data center and its worker; `None` if that cannot be
+/// known.
 ///
 /// Two bounds hold whatever other servers do:
 ///

@@ -155,8 +155,8 @@ fn hex(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// The version of what servers are told. Whoever asks ignores fields that it does not know, so only a field with another
-/// meaning needs a higher one.
+/// The version of what servers are told. Whoever asks ignores fields that it does not know, so only a field with
+/// another meaning needs a higher one.
 pub const VERSION: i32 = 1;
 
 /// An object for each life, for a server that knows no newer version than this. There is only one version yet.
@@ -192,7 +192,8 @@ fn told(known: &Known) -> Value {
     })
 }
 
-/// The data center and the worker in a layout without data centers, as the layout of this server has them, and that layout.
+/// The data center and the worker in a layout without data centers, as the layout of this server has them, and that
+/// layout.
 pub fn numbers(layout: &Layout, worker: u64) -> (Option<u64>, u64, Layout) {
     match gucs::layout() {
         Ok(configured) if configured != *layout && configured.flat() == *layout => {

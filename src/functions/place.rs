@@ -1,5 +1,5 @@
-//! IDs for a given place, where the ID decides in which hash partition, in which shard of Citus or behind which router its
-//! row is. And the other direction: in which place the row of an ID is.
+//! IDs for a given place, where the ID decides in which hash partition, in which shard of Citus or behind which router
+//! its row is. And the other direction: in which place the row of an ID is.
 
 mod citus;
 mod field;

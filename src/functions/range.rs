@@ -49,11 +49,11 @@ fn snowflake_bound_with_layout(at: TimestampWithTimeZone, operator: &[u8], layou
     bound(at, operator, &layout_named(layout))
 }
 
-/// Of the IDs whose times compare so with a time, the lowest for `>=` and `>`, the greatest for `<=` and `<`; `None` if there
-/// is none.
+/// Of the IDs whose times compare so with a time, the lowest for `>=` and `>`, the greatest for `<=` and `<`; `None` if
+/// there is none.
 ///
-/// A time outside the layout is no error, since the [planner's hook](crate::hooks) puts this where there was a comparison
-/// of times. Times before the epoch have negative numbers, as in the arithmetic of a virtual column.
+/// A time outside the layout is no error, since the [planner's hook](crate::hooks) puts this where there was a
+/// comparison of times. Times before the epoch have negative numbers, as in the arithmetic of a virtual column.
 fn bound(at: TimestampWithTimeZone, operator: &[u8], layout: &Layout) -> Option<i64> {
     must_sort(layout);
     // mutant: range-bound
@@ -73,7 +73,8 @@ fn bound(at: TimestampWithTimeZone, operator: &[u8], layout: &Layout) -> Option<
     i64::try_from(id).ok().filter(|id| numbers(layout).contains(id))
 }
 
-/// The numbers that a time of this layout can have, as `bigint`. Of 64 bits, those with the highest bit set do not sort.
+/// The numbers that a time of this layout can have, as `bigint`. Of 64 bits, those with the highest bit set do not
+/// sort.
 fn numbers(layout: &Layout) -> RangeInclusive<i64> {
     i64::try_from(layout.max_id()).map_or(0..=i64::MAX, |last| i64::MIN..=last)
 }
@@ -106,8 +107,8 @@ fn after_last_bigint(layout: &Layout) -> ErrorReport {
         .set_detail(format!("IDs after {} are negative, and do not sort by time.", display_time(end)))
 }
 
-/// A timestamp in the session's time zone, as PostgreSQL's operators compare it with a timestamptz: one that none can be is
-/// before or after all.
+/// A timestamp in the session's time zone, as PostgreSQL's operators compare it with a timestamptz: one that none can
+/// be is before or after all.
 #[pg_extern(sql = false)]
 fn snowflake_instant(at: Timestamp) -> TimestampWithTimeZone {
     let raw = pg_sys::Timestamp::from(at);

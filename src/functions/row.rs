@@ -29,8 +29,8 @@ pub fn column<T: IntoDatum>(value: T) -> Column {
 ///
 /// The caller declares columns, by OUT parameters, by a type or by a column definition list. It gets those that it
 /// declares, in its order. Between the installation of a new library and ALTER EXTENSION UPDATE, these are of another
-/// version: columns that the caller lacks are omitted, and columns that this row lacks are NULL. A declared type that is
-/// not the column's raises an ERROR.
+/// version: columns that the caller lacks are omitted, and columns that this row lacks are NULL. A declared type that
+/// is not the column's raises an ERROR.
 pub struct Row(Vec<(&'static str, Column)>);
 
 impl Row {

@@ -83,8 +83,8 @@ impl Condition {
     }
 }
 
-/// Whether calls get no ID once the mark is reached, since nobody else may write it. Just after its start, a server has no
-/// keeper yet, and a call waits for it.
+/// Whether calls get no ID once the mark is reached, since nobody else may write it. Just after its start, a server has
+/// no keeper yet, and a call waits for it.
 fn lacks_keeper() -> bool {
     // SAFETY: reads the clock, and a variable that is set when the postmaster starts.
     let is_new = unsafe { pg_sys::GetCurrentTimestamp() - pg_sys::PgStartTime } < KEEPER_STARTS_US;

@@ -38,8 +38,8 @@ fn snowflake_get_status() -> Row {
     Row::new(columns)
 }
 
-/// The version of the extension in this database. Here and not in the view, which so grows at its end: `CREATE OR REPLACE
-/// VIEW` takes no other new column.
+/// The version of the extension in this database. Here and not in the view, which so grows at its end: `CREATE OR
+/// REPLACE VIEW` takes no other new column.
 fn extension_version() -> Option<String> {
     let query = c"SELECT extversion FROM pg_catalog.pg_extension
         WHERE extname OPERATOR(pg_catalog.=) 'snowflake_pg'::pg_catalog.name";

@@ -21,8 +21,8 @@ use pgrx::{Internal, PgList};
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What replaces the functions that issue IDs: of this name, there is one for each of their signatures. A first argument
-/// more, of type internal, keeps SQL from calling it.
+/// What replaces the functions that issue IDs: of this name, there is one for each of their signatures. A first
+/// argument more, of type internal, keeps SQL from calling it.
 const IN_COPY: &CStr = c"snowflake_nextval_in_copy";
 
 /// The name of the memory context in which BeginCopyFrom() prepares defaults, and BeginCopyTo() plans its statement.

@@ -63,7 +63,8 @@ unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Changes a query or an expression in place, given the parameters; never stops early. Without `#[pg_guard]`, as [`plan`].
+/// Changes a query or an expression in place, given the parameters; never stops early. Without `#[pg_guard]`, as
+/// [`plan`].
 unsafe extern "C-unwind" fn change(node: *mut Node, parameters: *mut c_void) -> bool {
     if node.is_null() {
         return false;

@@ -1,9 +1,9 @@
 //! Serial and identity columns of new tables get Snowflake IDs, in the schemas of `snowflake_pg.serial_schemas`.
 //!
 //! A column of CREATE TABLE or ADD COLUMN that PostgreSQL would number by a new sequence becomes
-//! `bigint DEFAULT snowflake_id() NOT NULL`, and a column that references a bigint by a foreign key becomes a bigint. The
-//! statement is changed before PostgreSQL runs it, so that there never is a sequence. It then says nothing that its user
-//! could not have written.
+//! `bigint DEFAULT snowflake_id() NOT NULL`, and a column that references a bigint by a foreign key becomes a bigint.
+//! The statement is changed before PostgreSQL runs it, so that there never is a sequence. It then says nothing that its
+//! user could not have written.
 //!
 //! Changes that no statement can express are made beside it. Before it runs, [`widen()`] makes existing columns wider.
 //! Afterwards, [`defaults`] gives the default to columns that LIKE has copied with their identity, and to the columns
@@ -90,8 +90,8 @@ pub unsafe extern "C-unwind" fn begin(planned: *mut PlannedStmt, followup: &mut 
     unsafe { copy_with(planned, &id_function.schema, &chosen, &to_widen) }
 }
 
-/// A copy of a statement, in which the chosen columns get Snowflake IDs, and new columns become wider. Not the statement
-/// itself, which a function or a prepared statement runs again.
+/// A copy of a statement, in which the chosen columns get Snowflake IDs, and new columns become wider. Not the
+/// statement itself, which a function or a prepared statement runs again.
 unsafe fn copy_with(
     planned: *mut PlannedStmt,
     schema: &CStr,

@@ -32,8 +32,8 @@ pub fn handle(signal: u32, handler: Handler) {
 }
 
 /// Asks the postmaster for a background worker that begins in this function of the library as soon as the server is no
-/// standby, and again this long after its end. Only while preloading. Not during pg_upgrade, which drops the database in
-/// which the keeper of a node of Citus would hold a session; no ID is issued then.
+/// standby, and again this long after its end. Only while preloading. Not during pg_upgrade, which drops the database
+/// in which the keeper of a node of Citus would hold a session; no ID is issued then.
 pub fn register(name: &str, function: &str, restart: Duration) {
     // SAFETY: set once, when the server starts.
     if unsafe { pg_sys::IsBinaryUpgrade } {

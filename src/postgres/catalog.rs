@@ -254,8 +254,8 @@ pub fn type_name(type_oid: Oid) -> CString {
     c_string(unsafe { pg_sys::format_type_be(type_oid) })
 }
 
-/// The kind of a relation, to be compared with `RELKIND_RELATION` and the like. C's `char` is signed on x86-64, and not on
-/// arm64.
+/// The kind of a relation, to be compared with `RELKIND_RELATION` and the like. C's `char` is signed on x86-64, and not
+/// on arm64.
 pub fn relation_kind(kind: c_char) -> u8 {
     u8::from_ne_bytes(kind.to_ne_bytes())
 }

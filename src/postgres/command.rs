@@ -107,7 +107,8 @@ pub fn must_become(user: pg_sys::Oid, role: pg_sys::Oid) {
 /// Runs a command. Returns its first value if that is a bigint.
 pub fn run(command: &[&[u8]]) -> Option<i64> {
     let length = command.iter().map(|part| part.len()).sum::<usize>();
-    // In PostgreSQL's memory: a command can be as long as a text, and Rust would end the process where there is no room.
+    // In PostgreSQL's memory: a command can be as long as a text, and Rust would end the process where there is no
+    // room.
     // SAFETY: as many bytes as the parts have, and a zero byte, which no text of PostgreSQL's has.
     let command = unsafe {
         let text = pg_sys::palloc0(length + 1).cast::<u8>();

@@ -8,8 +8,8 @@ use std::ffi::{CStr, c_int, c_void};
 
 /// Called for each part of a node; ends the walk by `true`.
 ///
-/// Without `#[pg_guard]`: an ERROR, as of a stack that is too deep, jumps over its frames, which is sound as long as they
-/// have nothing to drop.
+/// Without `#[pg_guard]`: an ERROR, as of a stack that is too deep, jumps over its frames, which is sound as long as
+/// they have nothing to drop.
 pub type Walker = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> bool;
 
 // Not pgrx's bindings, which catch errors at every node. From PostgreSQL 16 on, the names are macros.

@@ -16,7 +16,8 @@ pub struct ForeignServer {
 }
 
 impl ForeignServer {
-    /// The foreign server with this name; `None` if there is none. An ERROR if the user may not use it, or has no mapping.
+    /// The foreign server with this name; `None` if there is none. An ERROR if the user may not use it, or has no
+    /// mapping.
     pub fn find(name: &CStr) -> Option<Self> {
         // SAFETY: looks for a C string in the catalog. What is found is in the current memory context.
         let server = unsafe { pg_sys::GetForeignServerByName(name.as_ptr(), true).as_ref()? };

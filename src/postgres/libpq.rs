@@ -57,8 +57,8 @@ pub type Parameter = (String, String);
 pub struct Kind {
     /// Whether it is a password, or another value that libpq calls secret.
     pub is_secret: bool,
-    /// Whether libpq could write a file by it. Some of those that it has for debugging do, as does `sslkeylogfile` of libpq 18.
-    /// A file that `servicefile` of libpq 19 names can have them, too.
+    /// Whether libpq could write a file by it. Some of those that it has for debugging do, as does `sslkeylogfile` of
+    /// libpq 18. A file that `servicefile` of libpq 19 names can have them, too.
     pub may_write: bool,
 }
 

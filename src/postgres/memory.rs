@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// The memory of this process alone, in bytes: what it has asked for, even before it uses that. 0 on a system that does not
-/// tell.
+/// The memory of this process alone, in bytes: what it has asked for, even before it uses that. 0 on a system that does
+/// not tell.
 pub fn own() -> usize {
     const DATA: usize = 5;
     let pages = || fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(DATA)?.parse::<usize>().ok();

@@ -5,8 +5,8 @@ use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
 
-/// Runs this in a subtransaction, as PL/pgSQL runs a block with EXCEPTION WHEN OTHERS. If it raises an ERROR, it has done
-/// nothing, and the ERROR's message is returned. A cancel is raised again.
+/// Runs this in a subtransaction, as PL/pgSQL runs a block with EXCEPTION WHEN OTHERS. If it raises an ERROR, it has
+/// done nothing, and the ERROR's message is returned. A cancel is raised again.
 pub fn attempt(work: impl FnOnce()) -> Result<(), CString> {
     // SAFETY: reads two variables of this session.
     let (context, owner) = unsafe { (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) };
@@ -46,7 +46,8 @@ fn message(error: &CaughtError) -> Option<CString> {
         [PgSqlErrorCode::ERRCODE_QUERY_CANCELED, PgSqlErrorCode::ERRCODE_ASSERT_FAILURE];
     match error {
         CaughtError::PostgresError(report) if !NOT_CAUGHT.contains(&report.sql_error_code()) => {
-            // SAFETY: pgrx leaves the ERROR on PostgreSQL's stack while this is asked. Its message is a C string, or null.
+            // SAFETY: pgrx leaves the ERROR on PostgreSQL's stack while this is asked. Its message is a C string, or
+            // null.
             unsafe {
                 let message = (*pg_sys::CopyErrorData()).message;
                 (!message.is_null()).then(|| CStr::from_ptr(message).to_owned())

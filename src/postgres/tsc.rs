@@ -2,11 +2,11 @@
 //!
 //! Reading the counter takes half as long as reading the clock. The caller that reads the clock records at which count
 //! the tick ends. Other callers only compare the counter with that: see
-//! [`Generator::join_open`](snowflake_core::issue::generator::Generator::join_open). A wrong counter can make a timestamp
-//! late; it cannot cause duplicates or disorder.
+//! [`Generator::join_open`](snowflake_core::issue::generator::Generator::join_open). A wrong counter can make a
+//! timestamp late; it cannot cause duplicates or disorder.
 //!
-//! PostgreSQL 19 measures by such a counter, too, but on x86-64 alone (`timing_clock_source`). Here it is off by default
-//! on arm64, and can be turned on.
+//! PostgreSQL 19 measures by such a counter, too, but on x86-64 alone (`timing_clock_source`). Here it is off by
+//! default on arm64, and can be turned on.
 
 use crate::postgres::clock;
 use once_cell::sync::OnceCell;
@@ -46,8 +46,8 @@ pub fn now() -> u64 {
         core::arch::x86_64::_rdtsc()
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads a register. Every CPU of this architecture has it, and Linux permits programs to read it, for its own
-    // vDSO. The read may be early by some instructions, which shortens the time.
+    // SAFETY: reads a register. Every CPU of this architecture has it, and Linux permits programs to read it, for its
+    // own vDSO. The read may be early by some instructions, which shortens the time.
     unsafe {
         let count: u64;
         core::arch::asm!("mrs {count}, cntvct_el0", count = out(reg) count, options(nomem, nostack, preserves_flags));

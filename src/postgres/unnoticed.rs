@@ -5,9 +5,9 @@ use std::ffi::CStr;
 
 /// Runs an UPDATE or a SELECT, and returns how many rows it has updated or found.
 ///
-/// Without the rewriter, which adds rules and policies, and with no triggers but PostgreSQL's own: foreign keys hold, and
-/// so do deferred unique constraints. No parameter says so, such as `session_replication_role`, since code of the owner,
-/// in a CHECK or an index, would find it, too, and use it to write to tables of others.
+/// Without the rewriter, which adds rules and policies, and with no triggers but PostgreSQL's own: foreign keys hold,
+/// and so do deferred unique constraints. No parameter says so, such as `session_replication_role`, since code of the
+/// owner, in a CHECK or an index, would find it, too, and use it to write to tables of others.
 pub fn run(command: &CStr) -> u64 {
     let nothing = std::ptr::null_mut();
     let text = command.as_ptr();

@@ -1,8 +1,8 @@
 //! The registry client: a background worker that leases the worker ID of this server, renews the lease, and releases it
 //! when the server stops as planned.
 //!
-//! A process of its own, since the keeper can wait for a synchronous standby, and backends must not wait for the network.
-//! [`snowflake_core::registry_client`] decides what it does.
+//! A process of its own, since the keeper can wait for a synchronous standby, and backends must not wait for the
+//! network. [`snowflake_core::registry_client`] decides what it does.
 
 use crate::config::gucs;
 use crate::errors::sentences;

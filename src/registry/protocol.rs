@@ -148,8 +148,8 @@ impl Session {
         grant(&self.ask_about("server_release", &parameters, about)?)
     }
 
-    /// Calls a function with these arguments, and with what the server says about itself. By names, so that a later registry
-    /// can have more of them.
+    /// Calls a function with these arguments, and with what the server says about itself. By names, so that a later
+    /// registry can have more of them.
     fn ask_about(&mut self, function: &str, arguments: &[Argument], about: &About) -> Result<Answer, Failure> {
         let about = about.values(self.clock_offset_ms);
         let given = (1..).zip(arguments).map(|(nth, (name, _))| format!("{name} => ${nth}, ")).collect::<String>();

@@ -1,5 +1,5 @@
-//! The machine on which the server runs: notices when it was restored from a snapshot, or cloned with its memory, if the
-//! hypervisor and the kernel tell. See [`snowflake_core::server::vmclock`].
+//! The machine on which the server runs: notices when it was restored from a snapshot, or cloned with its memory, if
+//! the hypervisor and the kernel tell. See [`snowflake_core::server::vmclock`].
 //!
 //! The postmaster maps the device, and all processes of the server inherit the mapping. A call compares the generation
 //! whenever it opens a tick, so no system call is needed. The generation of the server's start is in shared memory and
@@ -24,7 +24,8 @@ const PATIENCE: u32 = 100;
 /// The generation in shared memory while nobody could read it since that was set up, so nothing is issued.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What tells that the machine was cloned, or why nothing does. Found in the postmaster, and inherited by all processes.
+/// What tells that the machine was cloned, or why nothing does. Found in the postmaster, and inherited by all
+/// processes.
 static DETECTION: OnceCell<Result<Detection, String>> = OnceCell::new();
 
 struct Detection {
@@ -146,8 +147,8 @@ impl Detection {
         None
     }
 
-    /// The generation with which the server has begun. If nobody could read it then, it begins with this one: nothing was
-    /// issued since, and the start compares it with the record's.
+    /// The generation with which the server has begun. If nobody could read it then, it begins with this one: nothing
+    /// was issued since, and the start compares it with the record's.
     fn at_start(&self) -> Result<u64, Change> {
         let known = shared().generation.load(Ordering::Acquire);
         if known != UNKNOWN {
@@ -196,7 +197,8 @@ fn map_page(device: &OwnedFd) -> Option<&'static Page> {
     // The driver maps one page, and no other length.
     // SAFETY: a new mapping, which changes no other one.
     let page = unsafe { libc::mmap(null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, device.as_raw_fd(), 0) };
-    // SAFETY: a page that is mapped for as long as the process lives, aligned, and longer than what is read of it. Others
-    // write it, so it is read as atomics, by relaxed loads alone, which are defined for memory that can only be read.
+    // SAFETY: a page that is mapped for as long as the process lives, aligned, and longer than what is read of it.
+    // Others write it, so it is read as atomics, by relaxed loads alone, which are defined for memory that can only be
+    // read.
     (page != libc::MAP_FAILED).then(|| unsafe { &*page.cast::<Page>() })
 }

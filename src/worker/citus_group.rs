@@ -67,13 +67,13 @@ pub fn wait() {
     }
 }
 
-/// The group, unless this can be a clone that has none of its own yet. Each name is qualified: the keeper is a superuser,
-/// and the owner of the database must not be able to substitute others.
+/// The group, unless this can be a clone that has none of its own yet. Each name is qualified: the keeper is a
+/// superuser, and the owner of the database must not be able to substitute others.
 fn read(can_be_clone: bool) -> Result<u64, String> {
     const EXISTS: &str = "SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL
         AND pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL";
-    // A node that was not added to a cluster has group 0, as the coordinator has. A standby that was promoted as a clone
-    // (Citus 13.2) has the group of its original, until Citus gives it one of its own.
+    // A node that was not added to a cluster has group 0, as the coordinator has. A standby that was promoted as a
+    // clone (Citus 13.2) has the group of its original, until Citus gives it one of its own.
     const GROUP: &str = "SELECT l.groupid FROM pg_catalog.pg_dist_local_group l
         WHERE EXISTS (SELECT FROM pg_catalog.pg_dist_node)
         AND NOT ($1 AND EXISTS (SELECT FROM pg_catalog.pg_dist_node clone, pg_catalog.pg_dist_node original

@@ -1,5 +1,5 @@
-//! A plan changes the type of a column, and PostgreSQL then chooses by their names which functions a table calls: another
-//! role's can fit better than before. It must not run, not even once.
+//! A plan changes the type of a column, and PostgreSQL then chooses by their names which functions a table calls:
+//! another role's can fit better than before. It must not run, not even once.
 
 use super::{Plan, database, plan};
 use std::thread;
@@ -17,8 +17,8 @@ const CAROL: &str = "
     CREATE FUNCTION tools.is_fine(numeric) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true';
     CREATE TABLE goods (id serial PRIMARY KEY, n integer); INSERT INTO goods (n) VALUES (7), (8); RESET ROLE";
 
-/// What a table of carol's has, and what mallet makes then, which fits a bigint better. Since an SQL function can take the place of its
-/// call, what that calls with a constant runs as soon as somebody looks at the expression.
+/// What a table of carol's has, and what mallet makes then, which fits a bigint better. Since an SQL function can take
+/// the place of its call, what that calls with a constant runs as soon as somebody looks at the expression.
 const CASES: [(&str, &str); 5] = [
     ("ALTER TABLE goods ADD CONSTRAINT caller CHECK (tools.is_fine(id))", CALLS),
     ("CREATE INDEX caller ON goods (n) WHERE tools.is_fine(id)", CALLS),

@@ -95,8 +95,8 @@ fn default_privileges_and_grants_let_nobody_write_or_call_what_is_not_for_everyb
     assert_eq!(value(&mut client, written), "f");
     let functions = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'snowflake_adopt'::regnamespace AND has_function_privilege('granted', oid, 'EXECUTE')";
     assert_eq!(value(&mut client, functions), "24");
-    // Whatever has more rights than its caller, or runs in a session of the caller's, looks up names in pg_catalog. Procedures that
-    // commit cannot, and call only functions of ours.
+    // Whatever has more rights than its caller, or runs in a session of the caller's, looks up names in pg_catalog.
+    // Procedures that commit cannot, and call only functions of ours.
     let unsafe_ones = "SELECT coalesce(string_agg(proname, ', ' ORDER BY proname), '') FROM pg_proc JOIN pg_language l ON l.oid = prolang
         WHERE pronamespace = 'snowflake_adopt'::regnamespace AND (prosecdef <> (proname LIKE '%\\_for\\_caller')
             OR lanname <> 'c' AND prokind <> 'p' AND NOT coalesce(proconfig @> '{\"search_path=pg_catalog, pg_temp\"}', false))";

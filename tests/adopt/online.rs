@@ -96,8 +96,8 @@ fn dump(cluster: &Cluster) -> String {
     text.lines().filter(|line| !line.contains("restrict ")).collect::<Vec<_>>().join("\n")
 }
 
-/// The lines of a dump that are too many, and those that are missing, after the tables of another dump were adopted. All is as
-/// before, and the columns are wide; those of a table are in another order.
+/// The lines of a dump that are too many, and those that are missing, after the tables of another dump were adopted.
+/// All is as before, and the columns are wide; those of a table are in another order.
 fn differences_when_adopted(before: &str, after: &str) -> [Vec<String>; 2] {
     let lines = |text: &str| text.lines().map(|line| line.trim_end_matches(',').to_owned()).collect::<Vec<_>>();
     let missing =

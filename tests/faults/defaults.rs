@@ -1,5 +1,5 @@
-//! What a fleet gets that has two lines of configuration and `pg_basebackup -R`: one worker, which moves with each failover,
-//! and the mark in WAL.
+//! What a fleet gets that has two lines of configuration and `pg_basebackup -R`: one worker, which moves with each
+//! failover, and the mark in WAL.
 
 use super::nodes::{
     IDS, assert_above, assert_only_errors, assert_refused, ids_until_past, in_separate_rounds, last_time, start,

@@ -1,4 +1,5 @@
-//! The functions in plain SQL, without the extension: what happens to the server, its clock, its standby and its clients.
+//! The functions in plain SQL, without the extension: what happens to the server, its clock, its standby and its
+//! clients.
 
 use super::fixture::{assert_kept, assert_kept_without_errors, at_once};
 use super::suite::{Evidence, Fault};

@@ -175,8 +175,8 @@ fn far_ahead(rounds: usize, back: Return, memory: Memory) -> Evidence {
     })
 }
 
-/// A's last mark is in its state directory alone: WAL of B, and so of A, has an earlier one. A member of Patroni's comes to
-/// this, whose data directory is made anew.
+/// A's last mark is in its state directory alone: WAL of B, and so of A, has an earlier one. A member of Patroni's
+/// comes to this, whose data directory is made anew.
 fn after_split(rounds: usize, back: Return) -> Evidence {
     in_separate_rounds(rounds, |_| {
         let volume = Volume::empty();

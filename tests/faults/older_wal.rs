@@ -1,5 +1,5 @@
-//! The mark in WAL is lower than the one that a server has written there before: its file was removed, or WAL was lost with
-//! its timeline.
+//! The mark in WAL is lower than the one that a server has written there before: its file was removed, or WAL was lost
+//! with its timeline.
 
 use super::nodes::{
     FAR_AHEAD, IDS, STATE_DIRECTORY, assert_only_errors, ids_after_start_margin, ids_until_past, in_separate_rounds,
@@ -165,8 +165,8 @@ fn lost_with_its_timeline(rounds: usize) -> Evidence {
     })
 }
 
-/// Worker 2 has an old mark in WAL. Then it has issued IDs with another state directory and without WAL, and the last life
-/// is worker 1's.
+/// Worker 2 has an old mark in WAL. Then it has issued IDs with another state directory and without WAL, and the last
+/// life is worker 1's.
 fn known_from_another_worker(rounds: usize) -> Evidence {
     in_separate_rounds(rounds, |_| {
         let volume = Volume::empty();

@@ -303,8 +303,8 @@ fn killed_in_the_past(rounds: usize) -> Evidence {
     Evidence::new(rounds, &report).crashes(rounds).lead_ms(lead)
 }
 
-/// In each round until it is as far ahead as it may be; then it is killed. Ticks are small enough for any machine to fill
-/// them.
+/// In each round until it is as far ahead as it may be; then it is killed. Ticks are small enough for any machine to
+/// fill them.
 fn borrowed_ticks(rounds: usize) -> Evidence {
     const MAX_BORROW: i64 = 1000;
     const LAYOUT: &str = "t41 w10 s8";

@@ -182,8 +182,8 @@ fn every_disk(cuts: usize) -> Evidence {
     Evidence::new(judge.tallies().iter().map(|(_, tally)| tally.disks + tally.again).sum(), &report)
 }
 
-/// Real servers, whose power is cut while something is outstanding, by a disk that is a little slow. Each then has one of
-/// the disks that this can leave.
+/// Real servers, whose power is cut while something is outstanding, by a disk that is a little slow. Each then has one
+/// of the disks that this can leave.
 fn any_disk(rounds: usize) -> Evidence {
     let mut recording = Recording::new();
     recording.start();

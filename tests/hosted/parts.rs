@@ -3,8 +3,8 @@
 use testbed::postgres::Client;
 use testbed::{Cluster, hosted_script, sources, test, value};
 
-/// What was made in the schema ids: each function by its text without markers of mutants, which the script lacks, and each
-/// relation by its columns or its text.
+/// What was made in the schema ids: each function by its text without markers of mutants, which the script lacks, and
+/// each relation by its columns or its text.
 fn objects(client: &mut Client) -> String {
     let objects = "SELECT string_agg(object, E'\\n' ORDER BY object) FROM (
         SELECT concat(regexp_replace(pg_get_functiondef(oid), '\\n *-- mutant: [a-z-]+', '', 'g'), proacl) FROM pg_proc WHERE pronamespace = 'ids'::regnamespace

@@ -153,8 +153,8 @@ fn default_privileges_give_nobody_the_position() {
     }
 }
 
-/// Functions look nothing up but in pg_catalog, and call nothing but what was there when the script ran. `snowflake_take()`
-/// names everything with its schema.
+/// Functions look nothing up but in pg_catalog, and call nothing but what was there when the script ran.
+/// `snowflake_take()` names everything with its schema.
 #[test]
 fn no_function_calls_what_others_have_made() {
     let cluster = server(7);

@@ -1,4 +1,5 @@
-//! One table of calls, whose results are the same in both editions: values to the last bit, errors by SQLSTATE, message and detail.
+//! One table of calls, whose results are the same in both editions: values to the last bit, errors by SQLSTATE, message
+//! and detail.
 
 mod calls;
 

@@ -98,7 +98,8 @@ fn a_dump_that_is_restored_in_one_transaction_or_as_by_replication_sets_nothing_
     }
 }
 
-/// `psql -c`, a migration and many drivers send a text of several commands as one transaction. `setval()` is not rolled back.
+/// `psql -c`, a migration and many drivers send a text of several commands as one transaction. `setval()` is not rolled
+/// back.
 #[test]
 fn a_dump_that_is_one_query_and_fails_at_its_end_sets_nothing_back() {
     let cluster = server(7);
@@ -137,8 +138,8 @@ fn a_dump_that_is_one_query_and_fails_at_its_end_sets_nothing_back() {
     assert_unharmed(&load.finish());
 }
 
-/// `pg_restore -j` sets them in one session while another has not yet brought the row that gives the dump away. A text that
-/// fails, and a transaction that is rolled back, leave them set, too.
+/// `pg_restore -j` sets them in one session while another has not yet brought the row that gives the dump away. A text
+/// that fails, and a transaction that is rolled back, leave them set, too.
 #[test]
 fn sequences_that_are_set_back_without_a_row_of_a_dump_stop_ids_and_none_comes_twice() {
     for set_by in ["pg_restore", "a query that fails", "a rollback", "pg_restore -j", "setval()"] {

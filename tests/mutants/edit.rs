@@ -1,5 +1,5 @@
-//! How a mutant changes a source: by the statement below its marker, `// mutant: name` in Rust and `-- mutant: name` in SQL.
-//! No line break and no indentation matters.
+//! How a mutant changes a source: by the statement below its marker, `// mutant: name` in Rust and `-- mutant: name`
+//! in SQL. No line break and no indentation matters.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -22,8 +22,9 @@ pub struct Mutant {
     pub against: Against,
 }
 
-/// Tests that should notice: those of the core, or those of its interleavings or on servers whose names have these words;
-/// or both those on servers and the simulated day. Or no test, and the model alone must notice by what servers record.
+/// Tests that should notice: those of the core, or those of its interleavings or on servers whose names have these
+/// words; or both those on servers and the simulated day. Or no test, and the model alone must notice by what servers
+/// record.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Against {
     Core,

@@ -2,8 +2,8 @@
 //! not tested.
 //!
 //! Spoils a copy of the sources in target/mutants, and runs the tests of `make test` against what is built of it.
-//! Arguments choose mutants by parts of their names and sentences. `traces` chooses those that traces alone must show, and
-//! `3/10` the third tenth of all.
+//! Arguments choose mutants by parts of their names and sentences. `traces` chooses those that traces alone must show,
+//! and `3/10` the third tenth of all.
 
 mod edit;
 mod list;
@@ -49,7 +49,8 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(survivors > 0 || chosen.is_empty()))
 }
 
-/// The tests that should notice these mutants, each once. Tests that fail on the extension as it is would catch everything.
+/// The tests that should notice these mutants, each once. Tests that fail on the extension as it is would catch
+/// everything.
 fn controls(chosen: &[&Mutant]) -> Vec<Against> {
     let (mut controls, mut on_servers) = (Vec::new(), BTreeSet::new());
     for mutant in chosen {
@@ -76,14 +77,14 @@ const TIMED_OUT: i32 = 124;
 struct Tree {
     root: PathBuf,
     target: PathBuf,
-    /// The tests on servers, built once: they take nothing of the extension but its library and its scripts. So the core
-    /// that they read state files by is never a spoilt one.
+    /// The tests on servers, built once: they take nothing of the extension but its library and its scripts. So the
+    /// core that they read state files by is never a spoilt one.
     servers: PathBuf,
 }
 
 impl Tree {
-    /// Copies what git knows of, also where it is changed, and removes what is no longer there. Leaves alone what is the
-    /// same, so that cargo builds little.
+    /// Copies what git knows of, also where it is changed, and removes what is no longer there. Leaves alone what is
+    /// the same, so that cargo builds little.
     fn copy(project: &Path, root: &Path) -> Self {
         let listing = Command::new("git").current_dir(project).args(["ls-files", "-z"]).output().expect("git");
         assert!(listing.status.success(), "git ls-files failed");

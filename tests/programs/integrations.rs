@@ -1,5 +1,5 @@
-//! Programs and extensions that many fleets have beside snowflake_pg. Each test is skipped where its package is missing:
-//! `tools/setup integrations` installs Debian's.
+//! Programs and extensions that many fleets have beside snowflake_pg. Each test is skipped where its package is
+//! missing: `tools/setup integrations` installs Debian's.
 
 mod cron;
 mod decoding;

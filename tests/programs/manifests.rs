@@ -1,5 +1,5 @@
-//! The manifests in `examples`, and workflows: validators accept them, and servers with their settings do what they say.
-//! Each test is skipped where the validators are missing: `tools/setup manifests` installs them.
+//! The manifests in `examples`, and workflows: validators accept them, and servers with their settings do what they
+//! say. Each test is skipped where the validators are missing: `tools/setup manifests` installs them.
 
 mod github;
 mod settings;

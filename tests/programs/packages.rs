@@ -1,7 +1,7 @@
 //! The packages, as those who install them meet them, and what their files say of the version.
 //!
-//! `make suite NAME=packages` builds the packages first, on this machine, and makes roots of Debian. Then it runs the tests
-//! that are ignored else. What they type and read is in `target/transcripts`.
+//! `make suite NAME=packages` builds the packages first, on this machine, and makes roots of Debian. Then it runs the
+//! tests that are ignored else. What they type and read is in `target/transcripts`.
 
 mod contents;
 mod machine;

@@ -1,6 +1,6 @@
-//! PostgreSQL's own regression and isolation tests: on a server without the library, on one with it, and on one where serial
-//! columns get Snowflake IDs. What differs from the first is in tests/programs/postgresql, with what explains it; see
-//! [`list`].
+//! PostgreSQL's own regression and isolation tests: on a server without the library, on one with it, and on one where
+//! serial columns get Snowflake IDs. What differs from the first is in tests/programs/postgresql, with what explains
+//! it; see [`list`].
 
 mod list;
 mod results;

@@ -72,8 +72,8 @@ fn a_server_that_is_killed_again_and_again_while_it_starts_uses_up_no_workers() 
     assert_eq!(answer_of(&server, OF_NEXT_ID), "5", "{}", server.log());
 }
 
-/// A server that has issued IDs of worker 5 up to this time, and was started again. It has its lease, and cannot begin: no
-/// standby acknowledges its mark.
+/// A server that has issued IDs of worker 5 up to this time, and was started again. It has its lease, and cannot begin:
+/// no standby acknowledges its mark.
 fn that_cannot_begin_again(registry: &Registry) -> (Cluster, String) {
     let mut server = start(numbered(registry, 5));
     assert_eq!(answer_of(&server, OF_NEXT_ID), "5");
@@ -327,7 +327,8 @@ fn reserved_and_forbidden_workers_are_leased_to_no_server_that_does_not_ask_for_
     assert_eq!(worker_of(&forbidden), "1022");
 }
 
-/// By the registry's clock the lease is over. The second server's clock is an hour behind, and so below what was granted.
+/// By the registry's clock the lease is over. The second server's clock is an hour behind, and so below what was
+/// granted.
 #[test]
 fn the_next_holder_of_a_worker_begins_above_everything_that_was_granted_before() {
     let registry = Registry::start_as(Cluster::builder().own_clock());

@@ -118,8 +118,8 @@ fn a_recovery_that_is_ended_before_a_server_has_asked_does_not_begin_then() {
     assert_eq!(worker_of(&start(member(&promoted))), "1023");
 }
 
-/// A proxy keeps a renewal of a server. The server stops, and another one gets the worker. Then the registry fails over,
-/// loses that, and gets the renewal.
+/// A proxy keeps a renewal of a server. The server stops, and another one gets the worker. Then the registry fails
+/// over, loses that, and gets the renewal.
 #[test]
 fn a_renewal_that_arrives_after_a_failover_gives_no_worker_to_a_server_that_has_lost_it() {
     let Pair { registry, standby } = Pair::start("1h");

@@ -4,8 +4,8 @@ use super::fixture::{OF_NEXT_ID, answer_of, member, start, worker_of};
 use testbed::postgres::NoTls;
 use testbed::{Registry, Signal, error, test, value};
 
-/// Makes a later registry: functions that note their calls, with the same arguments in another order, more of them, and more
-/// results.
+/// Makes a later registry: functions that note their calls, with the same arguments in another order, more of them, and
+/// more results.
 const LATER: &str = r"CREATE TABLE public.called (name name);
     CREATE SCHEMA first;
     DO $do$

@@ -14,8 +14,8 @@ const BEFORE_IT: Release = Release { major: 9, minor: 2 };
 /// The length of PostgreSQL's page header.
 const HEADER: usize = 24;
 
-/// Has a later library have written the formats at these places of a file, which this one cannot read. Returns what the file
-/// had.
+/// Has a later library have written the formats at these places of a file, which this one cannot read. Returns what the
+/// file had.
 fn refuse(file: &Path, headers: &[usize]) -> Vec<u8> {
     let good = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let mut bytes = good.clone();

@@ -1,7 +1,8 @@
-//! A stranger who may create in the schema of the extension, or in one of a search_path, has none of his code run by others.
+//! A stranger who may create in the schema of the extension, or in one of a search_path, has none of his code run by
+//! others.
 //!
-//! An overload with the exact types of a call beats a conversion in pg_catalog. `hostile/overloads.sql` makes one for every
-//! call that our texts could mean, and each of them fails.
+//! An overload with the exact types of a call beats a conversion in pg_catalog. `hostile/overloads.sql` makes one for
+//! every call that our texts could mean, and each of them fails.
 
 use crate::calls::{Function, functions};
 use std::collections::BTreeSet;

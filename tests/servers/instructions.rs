@@ -1,5 +1,5 @@
-//! How many instructions it takes to issue an ID, to read one, and to plan a query without any: a number that no noise changes. When a change makes
-//! it greater for a reason, raise the ceiling with that change.
+//! How many instructions it takes to issue an ID, to read one, and to plan a query without any: a number that no noise
+//! changes. When a change makes it greater for a reason, raise the ceiling with that change.
 //!
 //! Counted by valgrind's callgrind in the release build of the extension, in a server's own process (single-user mode).
 

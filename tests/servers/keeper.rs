@@ -86,8 +86,8 @@ fn a_mark_that_a_backend_writes_is_in_wal_first() {
     assert!(mark_in_wal(&cluster) >= written);
 }
 
-/// By the marks, and not by the time that they take: they move with the clock, but for a new server whose IDs begin ahead of
-/// it. The keeper looks twice in a reservation; a backend waits until three quarters are used.
+/// By the marks, and not by the time that they take: they move with the clock, but for a new server whose IDs begin
+/// ahead of it. The keeper looks twice in a reservation; a backend waits until three quarters are used.
 #[test]
 fn a_server_under_load_writes_no_mark_before_a_quarter_of_its_reservation_is_used() {
     let cluster = server();

@@ -160,7 +160,8 @@ fn a_server_that_stops_lowers_no_mark_but_its_own() {
 /// the server log. The collector has inherited the lock.
 fn server_with_a_command_that_goes_on() -> (Cluster, PathBuf) {
     let (cluster, directory) = server_with(Cluster::builder().set("logging_collector", "on"));
-    // Its standard error is the server log. Not in the process group of the backend, which a shutdown would end with it.
+    // Its standard error is the server log. Not in the process group of the backend, which a shutdown would end with
+    // it.
     let command = "COPY (SELECT 1) TO PROGRAM 'setsid sleep 15 > /dev/null & cat > /dev/null'";
     cluster.connect().batch_execute(&format!("{NEXTVAL}; {command}")).expect("a command");
     (cluster, directory)

@@ -202,7 +202,8 @@ fn a_layout_that_the_worker_does_not_fit_is_refused_by_alter_system() {
     client.batch_execute("ALTER SYSTEM SET snowflake_pg.layout = 'twitter'").expect("a layout that it fits");
 }
 
-/// With this setting Rust traces its stack at each error, and versions of pgrx before 0.19.3 added the trace to the DETAIL.
+/// With this setting Rust traces its stack at each error, and versions of pgrx before 0.19.3 added the trace to the
+/// DETAIL.
 #[test]
 fn no_client_gets_a_backtrace_and_each_detail_of_postgresqls_is_kept() {
     let server = Cluster::builder().worker(0).set("snowflake_pg.max_wait", "60s").own_clock();

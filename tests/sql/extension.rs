@@ -9,8 +9,8 @@ use std::fs;
 use testbed::postgres::Client;
 use testbed::{Cluster, error, test, value};
 
-/// A line for each object of the extensions and each column, and whether it has a comment: a function with its declaration,
-/// grants and symbol, a cast with its context.
+/// A line for each object of the extensions and each column, and whether it has a comment: a function with its
+/// declaration, grants and symbol, a cast with its context.
 fn objects(client: &mut Client) -> Vec<(String, bool)> {
     let grants = |acl: &str, owner: &str, kind: char| {
         format!(

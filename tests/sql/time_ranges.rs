@@ -212,8 +212,8 @@ fn a_column_for_the_time_shows_the_time_of_the_id_and_its_conditions_use_the_key
             .expect("partitions");
         assert!(shown(&mut client, "SELECT * FROM parts WHERE created_at > now()").contains("(id >= snowflake_bound("));
     }
-    // From PostgreSQL 16 on, a child can have another expression. Of virtual columns, a query uses the one of the table that
-    // it names.
+    // From PostgreSQL 16 on, a child can have another expression. Of virtual columns, a query uses the one of the table
+    // that it names.
     if postgresql() > 15 {
         client
         .batch_execute(&format!(

@@ -1,5 +1,5 @@
-//! Has the journal say what is done to the files of the mark, in the order in which it is done: the state directory, the
-//! life file, the page of marks, and WAL. Only if a test has begun a journal.
+//! Has the journal say what is done to the files of the mark, in the order in which it is done: the state directory,
+//! the life file, the page of marks, and WAL. Only if a test has begun a journal.
 
 use crate::{DISK, Disk, open_file, path_of};
 use disk_faults_protocol::{Event, Key, Turn};

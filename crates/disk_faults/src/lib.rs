@@ -3,8 +3,8 @@
 //! Loaded into a server's processes by `LD_PRELOAD`, this library replaces the functions of the C library that
 //! write and flush. In one directory it does what the [`Order`] in force says, and notes what each flush makes durable
 //! (see [`Flushed`]); everywhere else it only passes calls on. Two environment variables tell it where: [`DIRECTORY`]
-//! and [`HOME`]. If there is a [journal](disk_faults_protocol::Journal), it also has each write, flush, rename and removal of
-//! what belongs to the mark: see `journal.rs`.
+//! and [`HOME`]. If there is a [journal](disk_faults_protocol::Journal), it also has each write, flush, rename and
+//! removal of what belongs to the mark: see `journal.rs`.
 //!
 //! Servers with a clock of their own load it, too: see [`select`].
 

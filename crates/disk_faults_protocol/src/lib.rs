@@ -1,5 +1,6 @@
 //! What the library `disk_faults`, in the servers' processes, and the tests agree on: the order that a disk obeys, the
-//! record of what was flushed, which is all that it still has after the power was cut, and the journal of what was done.
+//! record of what was flushed, which is all that it still has after the power was cut, and the journal of what was
+//! done.
 //!
 //! A crate of its own since both link it. A program that linked `disk_faults` itself would have that library's `write`,
 //! `fsync` and `select` in place of the C library's.

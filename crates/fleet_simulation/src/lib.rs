@@ -7,9 +7,10 @@
 //!
 //! # What is real
 //!
-//! `snowflake_core`: the generator, the guard against jumps of the clock, the layout, and all that decides about the mark:
-//! where a server begins, when it extends the mark, and what it writes in which order. [`server`] has the disk on which
-//! that happens. So is the registry client, with a network of [`registry_client`]. [`registry`] has the rules of the SQL.
+//! `snowflake_core`: the generator, the guard against jumps of the clock, the layout, and all that decides about the
+//! mark: where a server begins, when it extends the mark, and what it writes in which order. [`server`] has the disk on
+//! which that happens. So is the registry client, with a network of [`registry_client`]. [`registry`] has the rules of
+//! the SQL.
 //!
 //! # What goes wrong
 //!

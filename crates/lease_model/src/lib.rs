@@ -36,9 +36,9 @@
 //! last exchange has failed sends none: that is a crash.
 //!
 //! **Restore.** A registry that comes back in an earlier state has lost leases. It gives no worker to another server
-//! until every grant from before has ended. A server that renews must hold a grant beyond the restore, by a margin, since
-//! only the last holder of a worker does; or a receipt that it has got since the restore. If the row was not written
-//! since the restore, a receipt takes the place of the token.
+//! until every grant from before has ended. A server that renews must hold a grant beyond the restore, by a margin,
+//! since only the last holder of a worker does; or a receipt that it has got since the restore. If the row was not
+//! written since the restore, a receipt takes the place of the token.
 //!
 //! # The model
 //!

@@ -9,12 +9,12 @@ type Condition = fn(&World, &State) -> bool;
 pub const UNIQUENESS: &str = "no timestamp of a worker is issued twice";
 pub const I1: &str = "I1: every timestamp is below the durable mark";
 pub const I2: &str = "I2: a server begins at or above the mark that it finds";
-/// Row S18 applies at its first start, later S1, or S3 after a crash; any other row takes it for another server. Two cases
-/// may find another row, but must not be refused either: a server whose first start was killed between the record and the
-/// life (S5), and one whose writes failed.
+/// Row S18 applies at its first start, later S1, or S3 after a crash; any other row takes it for another server. Two
+/// cases may find another row, but must not be refused either: a server whose first start was killed between the record
+/// and the life (S5), and one whose writes failed.
 pub const ALARM: &str = "a server that only crashes, stops and starts is never refused or taken for another";
-/// After a planned stop it begins at its last timestamp, after a crash at most `reserve_ahead` ahead of a right clock. The
-/// same two cases are exempt.
+/// After a planned stop it begins at its last timestamp, after a crash at most `reserve_ahead` ahead of a right clock.
+/// The same two cases are exempt.
 pub const AHEAD: &str = "a server that only crashes, stops and starts begins no further ahead than documented";
 
 const ALWAYS: &[(&str, Condition)] = &[

@@ -1,8 +1,8 @@
 //! Holds servers to the model: each event that a server has recorded must be a step that the model can take.
 //!
 //! What happens between events is not recorded: a process that ends before or after what it was writing, a write that
-//! fails, files that are copied or put back. So a replay keeps all states in which the server can be, and drops those that an
-//! event rules out. If none is left, the server has done what the model cannot do.
+//! fails, files that are copied or put back. So a replay keeps all states in which the server can be, and drops those
+//! that an event rules out. If none is left, the server has done what the model cannot do.
 
 mod grants;
 mod look;

@@ -8,8 +8,9 @@ use std::fmt::{self, Display};
 pub enum Rule {
     /// The mark is flushed before timestamps below it are issued.
     MarkBeforeIds,
-    /// The mark is in WAL before it is in the record, which names it: otherwise a server that is killed in between takes
-    /// WAL for an older one. Without the rule, the record is written first, and names the mark that WAL is to have.
+    /// The mark is in WAL before it is in the record, which names it: otherwise a server that is killed in between
+    /// takes WAL for an older one. Without the rule, the record is written first, and names the mark that WAL is to
+    /// have.
     WalBeforeRecord,
     /// A server begins at the mark that it finds.
     BeginsAtMark,
@@ -30,15 +31,16 @@ pub enum Rule {
     RecordNamesDirectory,
     /// A record knows the timeline on which it was written.
     RecordNamesTimeline,
-    /// A record knows how far the mark in WAL was: otherwise a server that is put back to it does not see that IDs were issued
-    /// without marks in WAL since, and each planned restart leaves a gap, since a stop lowers the mark in the record alone.
+    /// A record knows how far the mark in WAL was: otherwise a server that is put back to it does not see that IDs were
+    /// issued without marks in WAL since, and each planned restart leaves a gap, since a stop lowers the mark in the
+    /// record alone.
     RecordNamesWal,
     /// A record keeps the marks of other workers, which are nowhere else if WAL could not be written.
     MarksOfOthers,
     /// The mark in WAL counts at a start.
     WalCounts,
-    /// A mark in WAL is above the one before it, so a server that is put back to a record that knows the former sees that
-    /// there were more.
+    /// A mark in WAL is above the one before it, so a server that is put back to a record that knows the former sees
+    /// that there were more.
     WalRises,
     /// WAL says of a worker without marks there that it has none.
     DisownedInWal,

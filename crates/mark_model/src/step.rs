@@ -74,8 +74,8 @@ pub enum Step {
     Detach {
         server: usize,
     },
-    /// A backup of a data directory is made, and later put back, over the files or in their place. If the state directory
-    /// is outside, it stays as it is; otherwise WAL does, and is replayed to its end.
+    /// A backup of a data directory is made, and later put back, over the files or in their place. If the state
+    /// directory is outside, it stays as it is; otherwise WAL does, and is replayed to its end.
     Image {
         server: usize,
     },
@@ -176,8 +176,8 @@ fn local(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) {
     }
 }
 
-/// Where servers take turns: whether all others are down. A server that has begun before also waits for as long as IDs of
-/// the others can be ahead of a right clock; a new one begins above that.
+/// Where servers take turns: whether all others are down. A server that has begun before also waits for as long as IDs
+/// of the others can be ahead of a right clock; a new one begins above that.
 fn has_turn(state: &State, world: &World, server: usize) -> bool {
     let rests = if state.servers[server].ended > 0 { world.margin() } else { 0 };
     let is_over =

@@ -19,8 +19,8 @@ pub struct World {
     pub budget: Budget,
     /// Whether the state directory is outside of data directories, and shared by servers that take turns.
     pub is_shared: bool,
-    /// Whether the clock can show any time when a server starts. If so, no start may rely on the clock alone, and a standby
-    /// has all of its primary's WAL when it is promoted.
+    /// Whether the clock can show any time when a server starts. If so, no start may rely on the clock alone, and a
+    /// standby has all of its primary's WAL when it is promoted.
     pub wrong_clocks: bool,
     /// What happens that the mark is not meant to survive.
     pub beyond: Beyond,

@@ -11,14 +11,14 @@
 //! | 20 | 4 | length of the header and what follows it, up to its checksum |
 //! | *length* | 4 | CRC-32C of all bytes before it |
 //!
-//! A library that is named in `readable by`, or is later, knows what the first fields are. It ignores those that follow. An
-//! older one [refuses](Newer), and names both versions. A damaged format is never taken for a newer one, since the checksum
-//! is where every library looks for it.
+//! A library that is named in `readable by`, or is later, knows what the first fields are. It ignores those that
+//! follow. An older one [refuses](Newer), and names both versions. A damaged format is never taken for a newer one,
+//! since the checksum is where every library looks for it.
 //!
-//! **So a later version may** add fields behind the last one. It raises the version of the format, and leaves `readable by`
-//! where it is if servers of older libraries need not know the new fields. Where an older library keeps them, as said
-//! below, they must stay true although it has changed the others; or the later library looks at who has written. Any other
-//! change raises `readable by`. The files of version 1 in `tests/formats` stay readable for ever.
+//! **So a later version may** add fields behind the last one. It raises the version of the format, and leaves `readable
+//! by` where it is if servers of older libraries need not know the new fields. Where an older library keeps them, as
+//! said below, they must stay true although it has changed the others; or the later library looks at who has written.
+//! Any other change raises `readable by`. The files of version 1 in `tests/formats` stay readable for ever.
 //!
 //! # The state file: `SNOWFLAK`
 //!
@@ -259,8 +259,8 @@ impl Format {
         sign(bytes, Release::THIS, self.readable_by);
     }
 
-    /// What has the checksum, which is the header and the fields, as many as this library knows or more. Other bytes may
-    /// follow.
+    /// What has the checksum, which is the header and the fields, as many as this library knows or more. Other bytes
+    /// may follow.
     pub fn open<'a>(&self, bytes: &'a [u8], known: usize) -> Result<&'a [u8], Unreadable> {
         if bytes.len() < HEADER || !bytes.starts_with(&self.magic) {
             return Err(Unreadable::Magic);

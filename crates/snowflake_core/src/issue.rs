@@ -1,7 +1,7 @@
 //! What the backends of a server share to issue IDs: atomic words, without a lock.
 //!
-//! - [`generator`]: the last position issued, and how far the mark covers the next ones; [`policy`]: what happens when the
-//!   clock goes back or a tick is full; [`history`]: positions that past ticks have left over.
+//! - [`generator`]: the last position issued, and how far the mark covers the next ones; [`policy`]: what happens when
+//!   the clock goes back or a tick is full; [`history`]: positions that past ticks have left over.
 //! - [`horizon`]: the position below which no row can appear any more.
 //! - [`forward_jump`]: whether to trust a clock that has jumped ahead.
 

@@ -1,15 +1,15 @@
 //! The durable mark: when it is extended, how far, and what is written in which order.
 //!
-//! A server does all this under a lock, in one of several processes. So what they know of the mark is a [`MarkState`] of
-//! atomics. Files, WAL and clocks are behind a [`Storage`]: the extension has PostgreSQL's, the simulation its own.
+//! A server does all this under a lock, in one of several processes. So what they know of the mark is a [`MarkState`]
+//! of atomics. Files, WAL and clocks are behind a [`Storage`]: the extension has PostgreSQL's, the simulation its own.
 //!
 //! - **I1**: every timestamp issued is below the mark, which was flushed before: [`Mark::extend`].
 //! - **I2**: after every start, the first timestamp is at or above the mark that was found, and not below the clock:
 //!   [`Mark::start`].
 //! - **I3**: the mark of a leased worker never passes the grant: [`Storage::usable_until`].
 //!
-//! [`reservation`] says how far ahead of the clock, and [`start_table`] where a server begins that finds a mark. What is
-//! kept is a [`record`] in a [`state_file`], a [`life`] in the data directory, and a [`wal_page`], each in a
+//! [`reservation`] says how far ahead of the clock, and [`start_table`] where a server begins that finds a mark. What
+//! is kept is a [`record`] in a [`state_file`], a [`life`] in the data directory, and a [`wal_page`], each in a
 //! [format](crate::formats) that can grow.
 
 pub mod audit;
@@ -286,8 +286,8 @@ impl<'a, S: Storage> Mark<'a, S> {
         self.write(previous, Record { logged, ..record })
     }
 
-    /// Makes a record durable after the previous one, with the next revision. Remembers how long the write took, with WAL.
-    /// Returns the inode of the directory.
+    /// Makes a record durable after the previous one, with the next revision. Remembers how long the write took, with
+    /// WAL. Returns the inode of the directory.
     fn write(&mut self, previous: Option<&Record>, record: Record) -> Result<Inode, S::Error> {
         let began_ms = self.began_ms.take().unwrap_or_else(|| self.storage.monotonic_ms());
         let state = self.state;
@@ -328,8 +328,8 @@ impl<'a, S: Storage> Mark<'a, S> {
         if directory.same_inode(&self.state.directory()) { Ok(directory) } else { Err(Refusal::Replaced.into()) }
     }
 
-    /// The record that this server wrote last; an error if there is another one. A lost or damaged record may be replaced,
-    /// and is `None`.
+    /// The record that this server wrote last; an error if there is another one. A lost or damaged record may be
+    /// replaced, and is `None`.
     fn last_record(&self) -> Result<Option<Record>, S::Error> {
         let Some(record) = self.read_unless_damaged()? else { return Ok(None) };
         // After a failure the record can be the one whose write has failed.

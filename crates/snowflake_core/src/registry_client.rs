@@ -1,8 +1,8 @@
 //! The registry client of a server: when it asks the registry, what for, and what it keeps of the answer.
 //!
-//! A grant is on disk before it is used, and lowered on disk before it is given back. So whatever is lost on the way, every
-//! timestamp is below what the registry has granted. Files, clocks and the network are behind an [`Io`]: the extension has
-//! PostgreSQL's, the simulation its own.
+//! A grant is on disk before it is used, and lowered on disk before it is given back. So whatever is lost on the way,
+//! every timestamp is below what the registry has granted. Files, clocks and the network are behind an [`Io`]: the
+//! extension has PostgreSQL's, the simulation its own.
 
 pub mod io;
 
@@ -266,8 +266,8 @@ impl Client {
         self.lease = Some(lease);
     }
 
-    /// At a planned stop: lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when the
-    /// lease ends.
+    /// At a planned stop: lowers the grant to the mark, and gives the rest back. If that fails, the worker is free when
+    /// the lease ends.
     ///
     /// Only if the registry answers: the lease is lowered before the registry is told, and cannot be raised again, as
     /// another server may have the worker by then. If the registry does not answer, the server keeps its lease, as in a
@@ -298,8 +298,8 @@ impl Client {
     }
 }
 
-/// The lease with the token of its next renewal, which is on disk: the answer can be lost, and this process too. Then the
-/// server has the token that the registry has.
+/// The lease with the token of its next renewal, which is on disk: the answer can be lost, and this process too. Then
+/// the server has the token that the registry has.
 fn with_next_token<I: Io>(io: &mut I, lease: DurableLease) -> Result<DurableLease, I::Failure> {
     let [token, next] = lease.tokens;
     if next != token {

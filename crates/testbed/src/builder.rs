@@ -70,8 +70,8 @@ impl Builder {
         self.set("shared_preload_libraries", "snowflake_pg").set("snowflake_pg.worker_id", worker)
     }
 
-    /// The extension's defaults instead of the testbed's short waits, for tests that are about them. A new server waits two
-    /// seconds, as if its mark was lost.
+    /// The extension's defaults instead of the testbed's short waits, for tests that are about them. A new server waits
+    /// two seconds, as if its mark was lost.
     pub fn with_defaults(mut self) -> Self {
         self.waits = Waits::Default;
         self
@@ -121,8 +121,8 @@ impl Builder {
         cluster
     }
 
-    /// A server without a data directory, which the caller makes and runs. What it has recorded is lost with that, unless
-    /// the caller [holds](Cluster::hold_trace) it.
+    /// A server without a data directory, which the caller makes and runs. What it has recorded is lost with that,
+    /// unless the caller [holds](Cluster::hold_trace) it.
     pub fn bare(&self) -> Cluster {
         let cluster = self.empty();
         make_private(cluster.held_traces());

@@ -39,8 +39,8 @@ impl Builder {
         cluster
     }
 
-    /// One of several clones of the machine of a stopped server: it finds the same files, with the same inodes, and what it
-    /// writes from then on is its own. Not started. `None` if that can't be done, as by anybody except root.
+    /// One of several clones of the machine of a stopped server: it finds the same files, with the same inodes, and
+    /// what it writes from then on is its own. Not started. `None` if that can't be done, as by anybody except root.
     pub fn clone_of(self, stopped: &Cluster) -> Option<Cluster> {
         let mut cluster = self.empty();
         // What is in the upper layer before it is mounted takes the place of what is below.
@@ -69,8 +69,8 @@ impl Builder {
 }
 
 impl Cluster {
-    /// Replaces the extension's files under a server with an installation of its own, which may run: what the upgrade of
-    /// a package does.
+    /// Replaces the extension's files under a server with an installation of its own, which may run: what the upgrade
+    /// of a package does.
     pub fn install(&self, sources: &Path, library: &Path) {
         assert!(Arc::strong_count(&self.installation) == 1, "others have this installation");
         self.installation.install(sources, library);

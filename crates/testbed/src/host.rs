@@ -25,8 +25,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The beginning of a command that runs a program, which is to follow, on this host: in namespaces of its own, which
-    /// end with it. `scratch` is a directory for its files.
+    /// The beginning of a command that runs a program, which is to follow, on this host: in namespaces of its own,
+    /// which end with it. `scratch` is a directory for its files.
     pub fn command(&self, scratch: &Path) -> Command {
         if self.name.is_none() && self.files.is_empty() {
             // With its path: what is looked for in a PATH of its own is started by fork() of this whole process.

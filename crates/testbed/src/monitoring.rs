@@ -106,7 +106,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one, which asks each exporter, and evaluates the rules, once a second. It calls them pg-1, pg-2 and so on.
+    /// Starts one, which asks each exporter, and evaluates the rules, once a second. It calls them pg-1, pg-2 and so
+    /// on.
     pub fn start<'a>(exporters: impl IntoIterator<Item = &'a Exporter>) -> Self {
         let directory = Scratch::new("prometheus-");
         let target = |(nth, exporter): (usize, &Exporter)| {

@@ -65,7 +65,8 @@ impl Cluster {
         if self.own_clock {
             // One file a server, read at every look at the clock. Monotonic time stays true, as it does in reality.
             preloaded.push(faketime());
-            // Up to 0.9.10, stat() takes a semaphore of all processes for it: one that is killed there stops the server.
+            // Up to 0.9.10, stat() takes a semaphore of all processes for it: one that is killed there stops the
+            // server.
             let quiet = ["FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1", "FAKETIME_DISABLE_SHM=1", "NO_FAKE_STAT=1"];
             variables.extend(quiet.map(str::to_owned));
             variables.push(format!("FAKETIME_TIMESTAMP_FILE={}", self.clock_path().display()));

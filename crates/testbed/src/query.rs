@@ -11,8 +11,8 @@ pub fn error(client: &mut Client, query: &str) -> DbError {
     }
 }
 
-/// Whether an error has this SQLSTATE, and these words in its message, DETAIL or HINT. Not whole sentences: docs/errors.md has
-/// those, and they can change.
+/// Whether an error has this SQLSTATE, and these words in its message, DETAIL or HINT. Not whole sentences:
+/// docs/errors.md has those, and they can change.
 pub fn assert_refused(error: &DbError, code: &str, words: &[&str]) {
     let texts = [Some(error.message()), error.detail(), error.hint()];
     let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n");

@@ -92,10 +92,10 @@ impl Case {
 /// Says what is wrong with what servers have recorded.
 pub type Check = fn(&Traces) -> Result<(), String>;
 
-/// Runs these tests, and those with the attribute, as the command line asks for. A filter of several words chooses tests
-/// whose names have all of them, and `|` separates such filters. `check` says what is wrong with what the servers of a
-/// test that has passed have recorded. `report` prints what the tests have seen, and says what is wrong with that; it is
-/// told whether all tests have run.
+/// Runs these tests, and those with the attribute, as the command line asks for. A filter of several words chooses
+/// tests whose names have all of them, and `|` separates such filters. `check` says what is wrong with what the servers
+/// of a test that has passed have recorded. `report` prints what the tests have seen, and says what is wrong with that;
+/// it is told whether all tests have run.
 pub fn run(
     cases: impl IntoIterator<Item = Case>,
     check: Check,
@@ -113,8 +113,8 @@ pub fn run(
     let mut cases: Vec<_> = cases.into_iter().collect();
     let given = cases.len();
     cases.extend(attributed);
-    // The linker's order means nothing. What takes long comes first, so that nothing is left alone at the end. Tests that wait
-    // for each other come last: they would keep others from beginning.
+    // The linker's order means nothing. What takes long comes first, so that nothing is left alone at the end. Tests
+    // that wait for each other come last: they would keep others from beginning.
     cases[given..].sort_by(|one, other| one.name.cmp(&other.name));
     let recorded = Times::recorded();
     cases.sort_by_key(|case| (matches!(case.kind, Kind::Alone), Reverse(recorded.of(&case.name))));

@@ -31,8 +31,8 @@ pub(crate) fn copy(installation: &Installation, options: &[&str], initdb: Comman
     give_identifier(data);
 }
 
-/// A copy beside the programs, which is in memory during tests: from there, and without the zeros of WAL, a copy takes a third
-/// less.
+/// A copy beside the programs, which is in memory during tests: from there, and without the zeros of WAL, a copy takes
+/// a third less.
 fn near(installation: &Installation, template: &Path) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

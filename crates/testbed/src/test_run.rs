@@ -24,8 +24,8 @@ pub(crate) struct Skipped {
     pub by_version: bool,
 }
 
-/// Ends a test that cannot be run here: on this version of PostgreSQL, by this user, or without a program. The run counts
-/// it as ignored, and says why. Without a runner, a panic says so.
+/// Ends a test that cannot be run here: on this version of PostgreSQL, by this user, or without a program. The run
+/// counts it as ignored, and says why. Without a runner, a panic says so.
 pub fn skip(reason: impl Display) -> ! {
     skip_by(reason, false)
 }

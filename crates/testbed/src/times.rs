@@ -12,7 +12,8 @@ const SLOWEST: usize = 10;
 /// Which tests are recorded, by their seconds.
 const WORTH_A_LINE: f64 = 15.0;
 
-/// The seconds of parts and of tests, by their names. Those of a part are the sum of its tests', of which many run at a time.
+/// The seconds of parts and of tests, by their names. Those of a part are the sum of its tests', of which many run at a
+/// time.
 pub(crate) struct Times(BTreeMap<String, f64>);
 
 /// What is recorded: a number of seconds and a name in each line.

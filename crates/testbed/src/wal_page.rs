@@ -48,7 +48,8 @@ impl Cluster {
         let has_checksums = self.pg_checksums("--disable");
         let end = u16::try_from(HEADER + content.len()).expect("within a page");
         let mut page = vec![0; PAGE];
-        // As PageInit() of PostgreSQL: where the content ends, where the page ends, and the version of the layout of pages.
+        // As PageInit() of PostgreSQL: where the content ends, where the page ends, and the version of the layout of
+        // pages.
         let numbers = [end, 8192, 8192, 8192 + 4].map(u16::to_le_bytes);
         page[12..20].copy_from_slice(numbers.as_flattened());
         page[HEADER..usize::from(end)].copy_from_slice(content);

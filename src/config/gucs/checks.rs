@@ -108,8 +108,8 @@ pub(super) unsafe extern "C-unwind" fn check_datacenter(
     accepts(new_value, |text| Ok(check_number(resolve(&text.to_string_lossy()), Layout::datacenters)?))
 }
 
-/// An error if no number was found on this host, or one that fits neither the layout in force nor the layout of the next
-/// start.
+/// An error if no number was found on this host, or one that fits neither the layout in force nor the layout of the
+/// next start.
 fn check_number(
     resolution: Result<Resolved, Unresolved>,
     range: fn(&Layout) -> RangeInclusive<u64>,

@@ -26,8 +26,8 @@ pub(super) struct Parameter<K> {
     pub value: K,
 }
 
-/// For tests and measurements: `SHOW ALL` and `pg_settings` leave it out, as PostgreSQL's own developer options are left out
-/// of its sample.
+/// For tests and measurements: `SHOW ALL` and `pg_settings` leave it out, as PostgreSQL's own developer options are
+/// left out of its sample.
 pub(super) const FOR_DEVELOPERS: u32 = pg_sys::GUC_NO_SHOW_ALL | pg_sys::GUC_NOT_IN_SAMPLE;
 
 /// What PostgreSQL calls with a new value. Guarded against panics by `#[pg_guard]`.

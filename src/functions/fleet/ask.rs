@@ -35,8 +35,8 @@ const EXTENSION: &CStr = c"SELECT pg_catalog.current_database() AS database, e.e
         ) AS schema
     FROM (SELECT) AS this LEFT JOIN pg_catalog.pg_extension e ON e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'";
 
-/// A role that may create in a schema there must not change what a query means. A pooler may keep the name for itself. And a
-/// query that is given up here must end there, too.
+/// A role that may create in a schema there must not change what a query means. A pooler may keep the name for itself.
+/// And a query that is given up here must end there, too.
 // mutant: fleet-given-up
 const SETTINGS: &CStr = c"SELECT pg_catalog.set_config('search_path', '', true),
         pg_catalog.set_config('application_name', $1, true), pg_catalog.set_config('statement_timeout', $2, true)";
@@ -113,8 +113,8 @@ pub fn ask(remote: &mut Remote) -> Result<Account, Failure> {
     read_answer(&answer, asked_us.saturating_add(half_trip_us), half_trip_us).ok_or_else(unexpected)
 }
 
-/// Whether the database has a registry, and whether it can be asked: whoever owns a view can have it do anything with the
-/// rights of its readers.
+/// Whether the database has a registry, and whether it can be asked: whoever owns a view can have it do anything with
+/// the rights of its readers.
 // mutant: audit-registry-owner
 const REGISTRY: &CStr =
     c"SELECT (o.rolsuper OR o.rolname OPERATOR(pg_catalog.=) CURRENT_USER)::pg_catalog.int4 AS is_safe

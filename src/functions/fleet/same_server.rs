@@ -29,8 +29,8 @@ pub fn find(fleet: &mut [Server], targets: &[Target]) {
     }
 }
 
-/// Whether two entries of a fleet, which both lead to the server that is meant, lead to one that runs once; `None` if it
-/// does not tell. Targets do not include this server, which is entry 0.
+/// Whether two entries of a fleet, which both lead to the server that is meant, lead to one that runs once; `None` if
+/// it does not tell. Targets do not include this server, which is entry 0.
 pub fn is_same(earlier: usize, at: usize, targets: &[Target], is_it: &IsIt) -> Option<bool> {
     let name = format!("snowflake_check_fleet {:016x}", life_file::new_number());
     let is_seen = || targets[at - 1].sees(&name, is_it);
@@ -44,8 +44,8 @@ fn number(server: &Server) -> usize {
     server.account.as_ref().map_or(0, |account| account.member.server)
 }
 
-/// What a server says about itself that no other server says, except its clones. `None` if it has no worker: then it does
-/// not matter.
+/// What a server says about itself that no other server says, except its clones. `None` if it has no worker: then it
+/// does not matter.
 fn key(account: &Account) -> Option<(i64, i64, (u32, u32))> {
     Some((account.started_us, account.member.system_identifier, account.member.numbers?))
 }

@@ -1,6 +1,7 @@
 //! A server to ask: by a connection string, or by the name of a foreign server.
 //!
-//! Whoever calls may connect as the operating system's user of this server only if a superuser has chosen every parameter.
+//! Whoever calls may connect as the operating system's user of this server only if a superuser has chosen every
+//! parameter.
 
 use super::ask::{self, Account};
 use crate::postgres::failure::Failure;
@@ -56,8 +57,8 @@ impl Target {
         parameter.map(|(_, value)| value.as_str())
     }
 
-    /// The name of the foreign server; or the host and the port, or the service, as the connection string has them; `None`
-    /// if it has none of them. Never anything else, which may be secret.
+    /// The name of the foreign server; or the host and the port, or the service, as the connection string has them;
+    /// `None` if it has none of them. Never anything else, which may be secret.
     pub fn address(&self) -> Option<String> {
         let host = self.value("host").or_else(|| self.value("hostaddr"));
         let address = match (host, self.value("port"), self.value("service")) {
@@ -72,9 +73,9 @@ impl Target {
         Some(shortened(&address, LONGEST_ADDRESS))
     }
 
-    /// Connects by this name, and begins a transaction. A pooler that gives each transaction a session would give two of
-    /// them different ones, and what is set there would stay for others. An error if a password was needed and the server
-    /// has not asked for it.
+    /// Connects by this name, and begins a transaction. A pooler that gives each transaction a session would give two
+    /// of them different ones, and what is set there would stay for others. An error if a password was needed and the
+    /// server has not asked for it.
     fn connect(&self, name: &str) -> Result<Remote, Failure> {
         let parameters = self.parameters.as_ref().ok_or_else(|| Failure::local("invalid connection string"))?;
         let given = [parameters.as_slice(), &[("application_name".to_owned(), name.to_owned())]].concat();
@@ -139,7 +140,8 @@ fn by_connection_string(text: &[u8]) -> (Target, Option<String>) {
     (target, text.as_deref().and_then(libpq::may_write))
 }
 
-/// The same of a foreign server. As for dblink, a mapping, which a user may make, says no more than the user and what is secret.
+/// The same of a foreign server. As for dblink, a mapping, which a user may make, says no more than the user and what
+/// is secret.
 fn by_name(nth: usize, name: &[u8]) -> (Target, Option<String>) {
     let found = CString::new(name).ok().filter(|_| name.len() < pg_sys::NAMEDATALEN as usize);
     let server = found.and_then(|name| ForeignServer::find(&name)).unwrap_or_else(|| raise(unknown(nth)));
@@ -181,16 +183,16 @@ fn check_interrupts() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The error for a name that nothing has. Without the text: it may be a connection string with a typing error, and have a
-/// password.
+/// The error for a name that nothing has. Without the text: it may be a connection string with a typing error, and have
+/// a password.
 fn unknown(nth: usize) -> pg_sys::panic::ErrorReport {
     let message = format!("server {nth} is neither a connection string nor the name of a foreign server");
     error_report(PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT, message)
         .set_hint("Use a name of pg_foreign_server, or a connection string, such as 'host=pg-2 dbname=postgres'.")
 }
 
-/// The error for a target without a password: the user could connect as the operating system's user of this server, or by
-/// a password or a key of that user.
+/// The error for a target without a password: the user could connect as the operating system's user of this server, or
+/// by a password or a key of that user.
 fn password_required(nth: usize, is_foreign: bool) -> pg_sys::panic::ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_S_R_E_PROHIBITED_SQL_STATEMENT_ATTEMPTED;
     let (detail, hint) = if is_foreign {

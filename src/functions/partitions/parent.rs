@@ -46,8 +46,8 @@ impl Parent {
         Self::of_relation(&open(table, pg_sys::ShareUpdateExclusiveLock))
     }
 
-    /// Reads the partitions of a table. An ERROR if it is not partitioned by range of an ID, or if the user may not read
-    /// it.
+    /// Reads the partitions of a table. An ERROR if it is not partitioned by range of an ID, or if the user may not
+    /// read it.
     pub fn read(table: pg_sys::Oid) -> Self {
         // Before the lock, which remains until the end of the transaction.
         // mutant: partitions-readable

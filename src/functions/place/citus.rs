@@ -1,9 +1,10 @@
 //! The shards of tables that Citus distributes by hash of an ID.
 //!
-//! A wrong shard costs locality only, since Citus sends each row where it belongs. So what is not known here is no error.
+//! A wrong shard costs locality only, since Citus sends each row where it belongs. So what is not known here is no
+//! error.
 //!
-//! Citus keeps what it knows of a table as long as we do: on every node, it has PostgreSQL invalidate the table whenever
-//! its shards change or move.
+//! Citus keeps what it knows of a table as long as we do: on every node, it has PostgreSQL invalidate the table
+//! whenever its shards change or move.
 
 use crate::postgres::extension_catalog::{Key, rows_of};
 use pgrx::is_a;

@@ -167,8 +167,8 @@ unsafe fn is_of_id(node: *mut Node, id: Id) -> bool {
     }
 }
 
-/// The column that a condition compares with something known, and the operator; by itself, a boolean is compared with true
-/// or false.
+/// The column that a condition compares with something known, and the operator; by itself, a boolean is compared with
+/// true or false.
 unsafe fn equality(node: *mut Node, id: Id) -> Option<(Column, Oid)> {
     // SAFETY: a condition of this query.
     unsafe {

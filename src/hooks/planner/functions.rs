@@ -52,8 +52,8 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: c_int, _ha
     CHANGES.set(CHANGES.get() + 1);
 }
 
-/// The function of this extension with this name and so many arguments, of which there is one, if PUBLIC may execute it: a
-/// plan is kept when its session changes its role.
+/// The function of this extension with this name and so many arguments, of which there is one, if PUBLIC may execute
+/// it: a plan is kept when its session changes its role.
 pub fn ours(name: &CStr, arguments: i16) -> Option<Oid> {
     let cache = i32::try_from(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP).unwrap_or(-1);
     // SAFETY: the cache has this first key. Its rows have the fixed columns of this type, and are released when their

@@ -1,8 +1,9 @@
 //! Whether the key is a good way to the first rows of a query by time.
 //!
-//! PostgreSQL takes rows that a condition chooses to be spread evenly over the key, and reads it from its end until it has
-//! found enough. But the rows of a customer who is long gone are all at the other end. So the order of a query is that of
-//! the key only where nothing else chooses rows, or where an index has these, or has the ID after what chooses them.
+//! PostgreSQL takes rows that a condition chooses to be spread evenly over the key, and reads it from its end until it
+//! has found enough. But the rows of a customer who is long gone are all at the other end. So the order of a query is
+//! that of the key only where nothing else chooses rows, or where an index has these, or has the ID after what chooses
+//! them.
 
 use super::conditions::{Condition, Id, add, all_of, base, inner, leave_order};
 use super::id::column;
@@ -106,8 +107,8 @@ unsafe fn link(node: *mut Node, other: i32, id: Id) -> Option<(i16, i16)> {
     }
 }
 
-/// Whether a foreign key has these columns of the ID's table, which are never NULL, and of the table with this number, all
-/// of whose rows are there.
+/// Whether a foreign key has these columns of the ID's table, which are never NULL, and of the table with this number,
+/// all of whose rows are there.
 unsafe fn is_key(links: &[(i16, i16)], other: i32, id: Id) -> bool {
     // SAFETY: the number is of an entry. The statement has a lock on its tables.
     unsafe {

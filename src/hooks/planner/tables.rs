@@ -1,8 +1,8 @@
-//! What the tables of a query have by the time of their IDs: indexes, a partition key or constraints, which a range of IDs
-//! would not use.
+//! What the tables of a query have by the time of their IDs: indexes, a partition key or constraints, which a range of
+//! IDs would not use.
 //!
-//! Read from the catalogs, without a lock on children: a query that reads one partition shall not lock, or open, thousands.
-//! Each process keeps what it has read until PostgreSQL says that the table has changed.
+//! Read from the catalogs, without a lock on children: a query that reads one partition shall not lock, or open,
+//! thousands. Each process keeps what it has read until PostgreSQL says that the table has changed.
 
 use super::arithmetic;
 use super::functions::{Function, which};
@@ -72,7 +72,8 @@ fn find_out<T: Copy>(
     found
 }
 
-/// What is found, and whether it still holds: PostgreSQL can say that a relation has changed while the catalogs are read.
+/// What is found, and whether it still holds: PostgreSQL can say that a relation has changed while the catalogs are
+/// read.
 fn watch<T>(look: impl FnOnce() -> T) -> (T, bool) {
     if !WATCHES.replace(true) {
         // SAFETY: the callback takes any relation, and no argument.

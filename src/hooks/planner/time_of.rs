@@ -159,8 +159,8 @@ unsafe fn generated(column: *mut Var, table: Oid) -> Option<TimeOf> {
     }
 }
 
-/// Whether a stored column has the result of the table's own expression in all rows: not in those of a foreign server and,
-/// from PostgreSQL 16 on, of a child table.
+/// Whether a stored column has the result of the table's own expression in all rows: not in those of a foreign server
+/// and, from PostgreSQL 16 on, of a child table.
 unsafe fn computes_stored(table: pg_sys::Relation) -> bool {
     // SAFETY: a table.
     let facts = unsafe { &*(*table).rd_rel };

@@ -1,9 +1,9 @@
 //! Makes conditions on the time of an ID conditions on the ID, which indexes, partitions and foreign servers know.
 //!
 //! `snowflake_timestamp(id) >= t` becomes `id >= snowflake_bound(t, '>=', 'flat')`, and so do `>`, `<`, `<=`, `=` and
-//! BETWEEN. The two are true for the same IDs, so that nothing is checked twice, and the planner expects as many rows as
-//! it does of any range of a column. Only where a query asks whether a condition is true: in WHERE and in ON, below AND and
-//! OR, and NOT of one. Where there is no such ID, the bound is NULL, and the condition is not true.
+//! BETWEEN. The two are true for the same IDs, so that nothing is checked twice, and the planner expects as many rows
+//! as it does of any range of a column. Only where a query asks whether a condition is true: in WHERE and in ON, below
+//! AND and OR, and NOT of one. Where there is no such ID, the bound is NULL, and the condition is not true.
 
 use super::functions::ours;
 use super::id::{DATETIME, TimeOf, as_bigint, call, text};
@@ -102,8 +102,8 @@ unsafe fn range(comparison: *mut OpExpr, operator: Oid, planned: Planned) -> Opt
     }
 }
 
-/// The range of IDs of a comparison of rows that begin with a time, as the next page has: `(created_at, id) < ($1, $2)`.
-/// What decides between rows of one tick remains to be checked.
+/// The range of IDs of a comparison of rows that begin with a time, as the next page has: `(created_at, id) < ($1,
+/// $2)`. What decides between rows of one tick remains to be checked.
 unsafe fn range_of_rows(comparison: *mut RowCompareExpr, planned: Planned) -> Option<*mut Node> {
     // SAFETY: lists of operators, and of as many expressions.
     unsafe {
@@ -178,8 +178,8 @@ unsafe fn is_time(node: *mut Node) -> bool {
     [TIMESTAMPTZOID, TIMESTAMPOID].contains(&of_type)
 }
 
-/// A time of another type as the operators between the types take it. A `timestamp` in UTC is compared with others of its
-/// type, and with dates.
+/// A time of another type as the operators between the types take it. A `timestamp` in UTC is compared with others of
+/// its type, and with dates.
 unsafe fn with_time_zone(time: *mut Node, in_utc: bool) -> Option<*mut Node> {
     // SAFETY: an expression.
     match (unsafe { pg_sys::exprType(time) }, in_utc) {

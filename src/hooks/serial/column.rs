@@ -121,8 +121,8 @@ impl Column {
         SERIALS.into_iter().find(|&serial| serial == name.to_bytes())
     }
 
-    /// Its type, if it is an integer; else the invalid OID. The grammar names PostgreSQL's types with `pg_catalog`. Other
-    /// schemas are not looked into, where a lookup could fail with an error that has no position.
+    /// Its type, if it is an integer; else the invalid OID. The grammar names PostgreSQL's types with `pg_catalog`.
+    /// Other schemas are not looked into, where a lookup could fail with an error that has no position.
     pub fn type_id(&self) -> Oid {
         let Some(type_name) = self
             .type_name()
@@ -196,8 +196,8 @@ fn parsed(schema: &CStr) -> *mut ColumnDef {
     let schema = identifier(schema);
     let text = [b"ALTER TABLE t ADD c pg_catalog.int8 DEFAULT ", schema.as_slice(), b".snowflake_id() NOT NULL"];
     let text = CString::new(text.concat()).expect("a name, which has no zero byte");
-    // SAFETY: takes a C string, and gives a list of one statement with one command, that with the column. Its default is a
-    // call.
+    // SAFETY: takes a C string, and gives a list of one statement with one command, that with the column. Its default
+    // is a call.
     unsafe {
         let statement = nodes(pg_sys::raw_parser(text.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_DEFAULT)).next();
         let alter = (*statement.expect("a statement").cast::<RawStmt>()).stmt.cast::<AlterTableStmt>();

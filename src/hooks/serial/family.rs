@@ -26,7 +26,8 @@ pub fn columns_with_ids(table: Oid) -> Vec<CString> {
     defaults_with_ids(table).into_iter().map(|(name, _)| name).collect()
 }
 
-/// The same, with whether the default only calls a function that issues an ID: others can call code of the table's owner.
+/// The same, with whether the default only calls a function that issues an ID: others can call code of the table's
+/// owner.
 pub fn defaults_with_ids(table: Oid) -> Vec<(CString, bool)> {
     let Some(table) = open(table) else { return Vec::new() };
     let columns = table.tuple_desc();
@@ -48,7 +49,8 @@ pub fn narrower(child: Oid, of_parent: Vec<CString>) -> Vec<CString> {
     of_parent.into_iter().filter(|name| is_narrow(column_type(child, name))).collect()
 }
 
-/// What PostgreSQL's error on such columns lacks: why this extension does not make them wider, and the command that does.
+/// What PostgreSQL's error on such columns lacks: why this extension does not make them wider, and the command that
+/// does.
 pub fn advice(child: Oid, columns: &[CString], reason: &[u8]) -> Option<(CString, CString)> {
     let quoted = |column: &CString| [b"\"", column.as_bytes(), b"\""].concat();
     let action = |column: &CString| [b"ALTER COLUMN ", identifier(column).as_slice(), b" TYPE bigint"].concat();

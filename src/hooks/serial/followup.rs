@@ -74,8 +74,8 @@ pub unsafe extern "C-unwind" fn finish(followup: &Followup) {
     }
 }
 
-/// Adds DETAIL and HINT to PostgreSQL's error on types that differ, as `parser_errposition()` adds a position: PostgreSQL
-/// calls this while it makes an error.
+/// Adds DETAIL and HINT to PostgreSQL's error on types that differ, as `parser_errposition()` adds a position:
+/// PostgreSQL calls this while it makes an error.
 ///
 /// # Safety
 ///

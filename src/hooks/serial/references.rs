@@ -135,7 +135,8 @@ fn own_primary_key(statement: &Statement) -> Vec<CString> {
 fn primary_key(table: Oid) -> Vec<CString> {
     let Some(table) = Some(table).filter(|&table| is_table(table)).and_then(open) else { return Vec::new() };
     let lock = 1; // AccessShareLock
-    // SAFETY: a table, and its index. The list of its indexes tells which one is that of the primary key, if it has one.
+    // SAFETY: a table, and its index. The list of its indexes tells which one is that of the primary key, if it has
+    // one.
     unsafe {
         pg_sys::RelationGetIndexList(table.as_ptr());
         let index = (*table.as_ptr()).rd_pkindex;

@@ -32,12 +32,12 @@ const EXCHANGE: Duration = Duration::from_secs(20);
 /// How long an exchange may take when the server can begin without it.
 const BRIEF: Duration = Duration::from_secs(2);
 
-/// How long an exchange may take when the server stops: a second to connect, one for the lock of the mark, and the rest for
-/// the release. A registry that does not answer must not hold the server up.
+/// How long an exchange may take when the server stops: a second to connect, one for the lock of the mark, and the rest
+/// for the release. A registry that does not answer must not hold the server up.
 const RELEASE: Duration = Duration::from_secs(3);
 
-/// How long the registry has to accept a connection when the server stops, once its name is looked up; and how long the lock
-/// of the mark may take.
+/// How long the registry has to accept a connection when the server stops, once its name is looked up; and how long the
+/// lock of the mark may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What this server does with its lease.
@@ -241,7 +241,8 @@ impl Io for ServerIo {
     }
 
     fn end_grant(&mut self, lease: &Lease) {
-        // Without the lock, which a slow disk can hold for long: an extension looks at the grant again before it is written.
+        // Without the lock, which a slow disk can hold for long: an extension looks at the grant again before it is
+        // written.
         let generator = &shared().generator;
         let covered = if generator.is_started() { self.layout.time_of(generator.covered_until()) } else { 0 };
         grant(covered.max(lease.begins).min(shared().lease.granted_until()));

@@ -39,8 +39,8 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
-/// `SNOWFLAKE_PG_SEED=7` repeats the decisions of a round; the moments depend on the machine, too. `SNOWFLAKE_PG_ROUNDS=20` is
-/// another number of rounds.
+/// `SNOWFLAKE_PG_SEED=7` repeats the decisions of a round; the moments depend on the machine, too.
+/// `SNOWFLAKE_PG_ROUNDS=20` is another number of rounds.
 #[test]
 fn a_disturbed_migration_ends_adopted_or_as_before_with_each_row_that_was_committed() {
     let seed = number("SNOWFLAKE_PG_SEED").unwrap_or_else(|| fastrand::u64(0..1_000_000));

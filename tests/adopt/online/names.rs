@@ -1,5 +1,5 @@
-//! Names that a migration gives can be taken: those of indexes and sequences by whoever may create in the schema, and those
-//! of constraints by the owner.
+//! Names that a migration gives can be taken: those of indexes and sequences by whoever may create in the schema, and
+//! those of constraints by the owner.
 
 use super::{call, server};
 use testbed::postgres::Client;

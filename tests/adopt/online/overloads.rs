@@ -1,5 +1,5 @@
-//! A command names a function, and PostgreSQL chooses which one of that name it calls: with a `bigint`, another one may fit
-//! better than before.
+//! A command names a function, and PostgreSQL chooses which one of that name it calls: with a `bigint`, another one may
+//! fit better than before.
 
 use super::renamed::{EVENT, HELD_UP};
 use super::{call, launch, server};

@@ -1,5 +1,5 @@
-//! Names and privileges change while a migration waits: an owner who may create schemas can put another table in the place
-//! of one.
+//! Names and privileges change while a migration waits: an owner who may create schemas can put another table in the
+//! place of one.
 
 use super::{call, launch, server};
 use std::thread;

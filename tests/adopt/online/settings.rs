@@ -1,4 +1,5 @@
-//! Code of a role sets parameters for its session, and functions of ours run in that session with the rights of a superuser.
+//! Code of a role sets parameters for its session, and functions of ours run in that session with the rights of a
+//! superuser.
 
 use super::{call, server};
 use testbed::{Cluster, test, value};

@@ -1,9 +1,9 @@
 //! A disk, by a journal of what was done to it: what is certain to be there after a power failure, and everything that
 //! can be there beside it.
 //!
-//! As POSIX has it, and no file system is known to keep less. A write is certain once its file was flushed, and the name of
-//! a file once its directory was. Until then, each sector of a write and each name can be there or not, whatever the order
-//! in which they were written.
+//! As POSIX has it, and no file system is known to keep less. A write is certain once its file was flushed, and the
+//! name of a file once its directory was. Until then, each sector of a write and each name can be there or not,
+//! whatever the order in which they were written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

@@ -24,7 +24,8 @@ pub enum Note {
     Configured(Worker, WalMark),
     /// A client has received an ID with this timestamp.
     Issued(Worker, UnixMs),
-    /// The test has given the state file of a stopped server these bytes. A start may refuse until the next ID is issued.
+    /// The test has given the state file of a stopped server these bytes. A start may refuse until the next ID is
+    /// issued.
     Exchanged(Vec<u8>),
 }
 
@@ -45,8 +46,8 @@ pub struct Tally {
     pub outcomes: BTreeMap<String, usize>,
 }
 
-/// What is tried once: the disk, WAL, the worker and whether marks go to WAL, how far the clock is behind, and how often the
-/// power is cut again.
+/// What is tried once: the disk, WAL, the worker and whether marks go to WAL, how far the clock is behind, and how
+/// often the power is cut again.
 type Tried = (Found, Vec<u8>, Worker, String, u64, usize);
 
 /// What a start came to: where IDs begin, and why; or why it was refused.
@@ -68,8 +69,8 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// With a disk that is empty. Of the steps that are outstanding, the last `limit` can be lost. The power is cut so many
-    /// times more in the starts that follow.
+    /// With a disk that is empty. Of the steps that are outstanding, the last `limit` can be lost. The power is cut so
+    /// many times more in the starts that follow.
     pub fn new(server: Server, limit: usize, cuts: usize) -> Self {
         Self {
             disk: Disk::default(),
@@ -188,8 +189,8 @@ impl Judge {
         *self.tally().outcomes.entry(name).or_default() += 1;
     }
 
-    /// What a start comes to, and the lowest time at which IDs begin if the power is cut so many times more, in this start
-    /// and in those after it.
+    /// What a start comes to, and the lowest time at which IDs begin if the power is cut so many times more, in this
+    /// start and in those after it.
     fn outcome(&mut self, found: &Found, page: &WalPage, behind_ms: u64, cuts: usize) -> Outcome {
         let Server { worker, wal_mark, .. } = self.server;
         let tried = (found.clone(), page.encode(), worker, wal_mark.to_string(), behind_ms, cuts);

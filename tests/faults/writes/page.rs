@@ -1,5 +1,5 @@
-//! The page of marks, torn in its file. Each of its writes to WAL is a whole page, so recovery does not read what is in the file,
-//! whatever `full_page_writes` is.
+//! The page of marks, torn in its file. Each of its writes to WAL is a whole page, so recovery does not read what is in
+//! the file, whatever `full_page_writes` is.
 
 use super::super::fixture::{assert_kept_without_errors, server};
 use super::super::suite::Evidence;

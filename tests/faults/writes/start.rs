@@ -1,5 +1,5 @@
-//! A start of the core on what a disk has after a power failure. It writes as src/durable does, so the power can be cut again:
-//! [`super::order`] compares.
+//! A start of the core on what a disk has after a power failure. It writes as src/durable does, so the power can be cut
+//! again: [`super::order`] compares.
 
 use super::disk::{DIRECTORY, Disk, Found, LIFE, MARK, NEW_LIFE, NEW_MARK};
 use snowflake_core::UnixMs;

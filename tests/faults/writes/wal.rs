@@ -58,8 +58,8 @@ impl Wal {
         none.into_iter().chain(self.found.values().skip(flushed.unwrap_or(0)).cloned()).collect()
     }
 
-    /// PostgreSQL never writes a page of marks into its file before WAL has that page. So replaying WAL makes the file whole,
-    /// however it was torn.
+    /// PostgreSQL never writes a page of marks into its file before WAL has that page. So replaying WAL makes the file
+    /// whole, however it was torn.
     pub fn check_page(&self, event: &Event) {
         let Event::Write { path, bytes, .. } = event else { return };
         if path == Path::new("global/16111") && bytes.iter().any(|&byte| byte != 0) {

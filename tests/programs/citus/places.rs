@@ -1,4 +1,5 @@
-//! IDs whose shards are on the node that issues them, or beside another row. Where a shard is, Citus's own function says.
+//! IDs whose shards are on the node that issues them, or beside another row. Where a shard is, Citus's own function
+//! says.
 
 use super::servers::{address, builder, execute, form_cluster, start};
 use libtest_mimic::Failed;

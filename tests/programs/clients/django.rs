@@ -1,5 +1,5 @@
-//! A project of Django goes over to Snowflake IDs, and runs its tests, as docs/clients.md shows; a whole schema of one does
-//! by a plan, and back.
+//! A project of Django goes over to Snowflake IDs, and runs its tests, as docs/clients.md shows; a whole schema of one
+//! does by a plan, and back.
 
 use super::program;
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Back ends write an ID into JSON as a string, as docs/formats.md shows. The programs themselves see that they read it.
+//! Back ends write an ID into JSON as a string, as docs/formats.md shows. The programs themselves see that they read
+//! it.
 
 use super::program;
 use testbed::{Cluster, test};

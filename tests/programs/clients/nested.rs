@@ -1,4 +1,5 @@
-//! Clients that read rows within rows. Most have the server make JSON of the inner rows, and parse that as JavaScript does.
+//! Clients that read rows within rows. Most have the server make JSON of the inner rows, and parse that as JavaScript
+//! does.
 
 use super::program;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Projects of frameworks have a table adopted while processes of them use it, as docs/clients.md shows. A process prints
-//! after each round of work what has failed in it.
+//! Projects of frameworks have a table adopted while processes of them use it, as docs/clients.md shows. A process
+//! prints after each round of work what has failed in it.
 
 use super::program;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! Applications that know nothing of Snowflake IDs, after the first commands of docs/serial.md. Each makes its tables, inserts
-//! 500 objects, and says what it would migrate then; the document has a row for each.
+//! Applications that know nothing of Snowflake IDs, after the first commands of docs/serial.md. Each makes its tables,
+//! inserts 500 objects, and says what it would migrate then; the document has a row for each.
 
 use super::program;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! A machine of a suite of Debian: the root that tools/debian_root makes, under an overlay, with processes and a network of its
-//! own. Or one that has what this machine has.
+//! A machine of a suite of Debian: the root that tools/debian_root makes, under an overlay, with processes and a
+//! network of its own. Or one that has what this machine has.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use testbed::project;
 
-/// Makes the machine, says so, and waits. `$0` is a directory for it. Before it is ready, its root is that of this machine.
+/// Makes the machine, says so, and waits. `$0` is a directory for it. Before it is ready, its root is that of this
+/// machine.
 const HOLD: &str = "set -e
 mount -t overlay overlay -o lowerdir=\"$2\",upperdir=$0/changes,workdir=$0/work $0/root
 mount -t proc proc $0/root/proc

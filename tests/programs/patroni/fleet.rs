@@ -128,8 +128,9 @@ impl Node {
         make_private_file(&self.yaml());
     }
 
-    /// A directory of PostgreSQL's programs, of which the server alone has the clock of this node: Patroni's Python does not
-    /// stand libfaketime. pg_rewind writes over the file of what the server has told, so that goes away before.
+    /// A directory of PostgreSQL's programs, of which the server alone has the clock of this node: Patroni's Python
+    /// does not stand libfaketime. pg_rewind writes over the file of what the server has told, so that goes away
+    /// before.
     fn programs(&self) -> PathBuf {
         let (programs, real) = (self.machine.make_directory("bin"), self.machine.bindir());
         for entry in fs::read_dir(&real).expect("a directory") {
@@ -284,8 +285,8 @@ impl Fleet {
         self.wait_for_primary(|_| true)
     }
 
-    /// Waits until the other nodes follow the only primary, and Patroni would promote one of them. Each then has the data
-    /// directory in which it tells what it does, until Patroni makes another one.
+    /// Waits until the other nodes follow the only primary, and Patroni would promote one of them. Each then has the
+    /// data directory in which it tells what it does, until Patroni makes another one.
     pub fn wait_for_standbys(&self) {
         let streaming = "SELECT count(*) = 2 FROM pg_stat_replication WHERE state = 'streaming'";
         let ready = if self.workers == Workers::Shared { "synchronous" } else { "replica" };

@@ -1,8 +1,8 @@
 //! The list of differences, and the sentences of documents that explain them.
 //!
-//! The file begins with comments, and with words that stand for sentences: `why WORD = docs/PAGE.md: SENTENCE`. Then each
-//! difference has a line: the server, the suite and the test, how many different lines or `any`, and words. Errors that are
-//! new follow.
+//! The file begins with comments, and with words that stand for sentences: `why WORD = docs/PAGE.md: SENTENCE`. Then
+//! each difference has a line: the server, the suite and the test, how many different lines or `any`, and words. Errors
+//! that are new follow.
 
 use super::results::Difference;
 use std::collections::BTreeMap;

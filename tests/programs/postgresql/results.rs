@@ -36,7 +36,8 @@ impl Results {
         Self(all)
     }
 
-    /// How these differ from those of a server without the library. Says how many tests differ by IDs in the place of numbers.
+    /// How these differ from those of a server without the library. Says how many tests differ by IDs in the place of
+    /// numbers.
     pub fn differences(&self, plain: &Self, of: &str) -> Vec<Difference> {
         assert_eq!(self.0.keys().collect::<Vec<_>>(), plain.0.keys().collect::<Vec<_>>());
         let mut differences = Vec::new();

@@ -85,8 +85,8 @@ fn who_is_no_superuser_must_give_a_password_before_anything_is_connected() {
     assert_eq!(problems(&mut one.connect(), &[conninfo(&two)]), ["", ""], "a superuser need not");
 }
 
-/// libpq 18 writes the keys of a connection to a file that its parameters name, and libpq 19 can find the name in any file.
-/// Before, it has another parameter for debugging.
+/// libpq 18 writes the keys of a connection to a file that its parameters name, and libpq 19 can find the name in any
+/// file. Before, it has another parameter for debugging.
 #[test]
 fn what_libpq_has_for_debugging_is_for_superusers() {
     let (one, two) = (start(member(1)), guarded(2));

@@ -7,8 +7,8 @@ use testbed::{need_extension, test};
 
 const CALLERS: [&str; 3] = ["postgres", "app", "guest"];
 
-/// Options of a user mapping, and whose it is; none without them. `monitor` is asked for a password, of which the server
-/// that asks has a file, and `postgres` is not.
+/// Options of a user mapping, and whose it is; none without them. `monitor` is asked for a password, of which the
+/// server that asks has a file, and `postgres` is not.
 const MAPPINGS: [(&str, &str); 7] = [
     ("", ""),
     ("CURRENT", "user 'monitor', password 'open-sesame'"),

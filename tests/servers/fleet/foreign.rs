@@ -7,8 +7,8 @@ use testbed::{Cluster, error, need_extension, test, value};
 
 const CHECK: &str = "SELECT coalesce(problem, '') FROM snowflake_check_fleet('{pg-2}') ORDER BY server";
 
-/// A server that has another one as the foreign server pg-2, which belongs to a superuser, of a wrapper without code. And two
-/// roles that may check and audit fleets.
+/// A server that has another one as the foreign server pg-2, which belongs to a superuser, of a wrapper without code.
+/// And two roles that may check and audit fleets.
 fn with_foreign_server(other: &Cluster) -> Cluster {
     let cluster = start(member(1));
     let commands = format!(

@@ -128,8 +128,8 @@ fn there_is_no_horizon_with_history_and_one_again_with_another_policy() {
     assert_eq!(polled(&mut client), 3);
 }
 
-/// A server with `history` that has past ticks to draw from, further back than a busy machine takes for a statement, and a
-/// table.
+/// A server with `history` that has past ticks to draw from, further back than a busy machine takes for a statement,
+/// and a table.
 fn server_with_history() -> (Cluster, Client) {
     let cluster = Cluster::builder()
         .worker(7)

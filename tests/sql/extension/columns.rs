@@ -180,9 +180,9 @@ fn a_row_of_unknown_columns_is_refused() {
     assert_eq!(value(&mut client, "SELECT 1"), "1");
 }
 
-/// `_at` is when something happens, and `_until` a bound. What is a time itself has its own name, and PostgreSQL's columns have
-/// theirs. A system identifier is what pg_control_system() says. Of the registry's functions, those that servers and administrators
-/// call, by these names.
+/// `_at` is when something happens, and `_until` a bound. What is a time itself has its own name, and PostgreSQL's
+/// columns have theirs. A system identifier is what pg_control_system() says. Of the registry's functions, those that
+/// servers and administrators call, by these names.
 const MISNAMED: &str = "
     WITH columns(of, name, type, is_argument, class, object) AS (
         SELECT c.oid::regclass::text, attname::text, atttypid, false, 'pg_class'::regclass, c.oid

@@ -1,7 +1,8 @@
-//! What was released stays as it was. A database that has an older version gets exactly what its upgrade scripts say, so a
-//! script that changed after its release would make two databases of one version differ.
+//! What was released stays as it was. A database that has an older version gets exactly what its upgrade scripts say,
+//! so a script that changed after its release would make two databases of one version differ.
 //!
-//! `released` keeps each script of a release, and its checksum: contrib/packaging/publishing.md says how they get there.
+//! `released` keeps each script of a release, and its checksum: contrib/packaging/publishing.md says how they get
+//! there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ fn scripts(directory: &Path) -> Vec<String> {
     names
 }
 
-/// What is wrong with scripts that are kept, and with those of this tree, of which none may differ from one that is kept.
+/// What is wrong with scripts that are kept, and with those of this tree, of which none may differ from one that is
+/// kept.
 fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
     let sums = fs::read_to_string(kept.join(SUMS)).expect("checksums");
     let mut listed: Vec<_> = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1.to_owned())).collect();

@@ -1,7 +1,7 @@
 //! What version 1.0 freezes: `surface` beside what is there.
 //!
-//! Each line of `surface` is a promise, or says that none is made: `frozen` stays as it is in all versions 1.x, `open` may
-//! change. docs/reference.md says both to users.
+//! Each line of `surface` is a promise, or says that none is made: `frozen` stays as it is in all versions 1.x, `open`
+//! may change. docs/reference.md says both to users.
 
 use super::objects;
 use snowflake_core::server::number_source::SourceError;

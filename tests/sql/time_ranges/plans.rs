@@ -40,7 +40,8 @@ fn plans(client: &mut Client, query: &str) -> [String; 2] {
     })
 }
 
-/// PostgreSQL takes the rows of a customer to be spread evenly over the key, and reads it from its end until it has them.
+/// PostgreSQL takes the rows of a customer to be spread evenly over the key, and reads it from its end until it has
+/// them.
 #[test]
 fn the_key_is_not_read_from_its_end_for_rows_that_may_be_at_the_other() {
     let (_database, mut client) = database();

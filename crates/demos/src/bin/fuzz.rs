@@ -1,7 +1,7 @@
 //! `make fuzz`: calls every function of the extension with random arguments, in databases of four encodings, as an
-//! ordinary role and as a superuser. Every call must end with a result, or with an error that is not an internal one, and
-//! no process may crash. Then it damages copies of the server's state file, which must be refused, or give the newest
-//! record. Shows how many calls and files ended how.
+//! ordinary role and as a superuser. Every call must end with a result, or with an error that is not an internal one,
+//! and no process may crash. Then it damages copies of the server's state file, which must be refused, or give the
+//! newest record. Shows how many calls and files ended how.
 
 use fastrand::Rng;
 use snowflake_core::mark::state_file::{self, LENGTH, SLOT};
@@ -119,8 +119,8 @@ fn main() {
     println!("{}", damage_state_files(&file, &mut random));
 }
 
-/// Reads damaged copies of a state file, and says how many were refused. A copy may give the record before the newest only
-/// if the newest looks as if its write had been cut off: the revision at its end is damaged, too.
+/// Reads damaged copies of a state file, and says how many were refused. A copy may give the record before the newest
+/// only if the newest looks as if its write had been cut off: the revision at its end is damaged, too.
 fn damage_state_files(file: &[u8], random: &mut Rng) -> String {
     const FILES: u32 = 400_000;
     let newest = state_file::decode(file).expect("a record");

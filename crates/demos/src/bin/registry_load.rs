@@ -1,5 +1,5 @@
-//! A registry with 1,024 servers, simulated by what their registry clients ask: all start at once, a third dies, as many
-//! new ones come, and all renew their leases. Their clocks are hours apart.
+//! A registry with 1,024 servers, simulated by what their registry clients ask: all start at once, a third dies, as
+//! many new ones come, and all renew their leases. Their clocks are hours apart.
 //!
 //! Run with `make demo NAME=registry-load`. Each exchange is a connection of its own, as a registry client makes it.
 

@@ -1,4 +1,5 @@
-//! What the registry has granted: IDs of a leased worker begin where the lease begins, and no mark passes the grant (I3).
+//! What the registry has granted: IDs of a leased worker begin where the lease begins, and no mark passes the grant
+//! (I3).
 
 use snowflake_core::mark::trace::Event;
 
@@ -20,7 +21,8 @@ struct Lease {
     begins: u64,
     /// The grant that was recorded last.
     until: u64,
-    /// The highest grant that the next mark can go by: the registry client lowers a grant while another process decides.
+    /// The highest grant that the next mark can go by: the registry client lowers a grant while another process
+    /// decides.
     most: u64,
 }
 

@@ -98,8 +98,8 @@ impl Steps {
         state.servers[0].wal_mark = setting(wal_mark);
         state = step_in(&state, Step::Begin { server: 0, now, mark: Some(mark) }, &world);
         let Memory::Starting(start) = &mut state.servers[0].memory else { return None };
-        // The first timestamp is the beginning of a tick, whose length is in the number of the layout: of the one in which
-        // the clock is, or of the first one above the mark.
+        // The first timestamp is the beginning of a tick, whose length is in the number of the layout: of the one in
+        // which the clock is, or of the first one above the mark.
         let length = layout >> 32;
         let lowest = if start.first > now { start.first } else { (now + 1).saturating_sub(length) };
         let ticks = lowest..start.first + length;

@@ -97,8 +97,8 @@ fn a_start_needs_the_grant_that_it_goes_by() {
     assert!(!granted(Event::GrantEnds { until }), "none");
 }
 
-/// A primary whose state directory is elsewhere is made anew from the one that took over, which had not seen its last mark,
-/// and is promoted again: it finds its own record, no life, and an earlier mark in WAL.
+/// A primary whose state directory is elsewhere is made anew from the one that took over, which had not seen its last
+/// mark, and is promoted again: it finds its own record, no life, and an earlier mark in WAL.
 #[test]
 fn a_record_that_a_start_finds_was_written_by_somebody() {
     let (sent, last, again) = (7_000, 8_000, 30_000);

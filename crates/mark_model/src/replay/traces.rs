@@ -26,8 +26,8 @@ impl Trace {
     }
 }
 
-/// The traces in these files, of which several can be of one server, from different times. A server whose file was put back
-/// to an earlier time has a trace for each way on.
+/// The traces in these files, of which several can be of one server, from different times. A server whose file was put
+/// back to an earlier time has a trace for each way on.
 pub fn collect(files: &[Vec<u8>]) -> Vec<Trace> {
     let mut traces = Vec::new();
     for bytes in files {

@@ -1,7 +1,7 @@
 //! Explores the model: what it promises, what each rule is for, and what no rule protects against.
 //!
-//! `make test` explores small worlds, and `make suite NAME=mark` larger ones, too. Each test prints what it has found, and
-//! in the end which rows of the start table were visited.
+//! `make test` explores small worlds, and `make suite NAME=mark` larger ones, too. Each test prints what it has found,
+//! and in the end which rows of the start table were visited.
 
 mod limits;
 mod promise;
@@ -23,8 +23,8 @@ fn bounds() -> Bounds {
     if std::env::var("SNOWFLAKE_PG_TESTS").is_ok_and(|tests| tests == "full") { Bounds::Full } else { Bounds::Short }
 }
 
-/// Rows of the start table that a world without a registry, of one cluster, and of machines that nobody clones, does not
-/// have.
+/// Rows of the start table that a world without a registry, of one cluster, and of machines that nobody clones, does
+/// not have.
 const OUTSIDE: [&str; 3] = ["Leased", "OtherCluster", "OtherGeneration"];
 
 fn main() -> ExitCode {

@@ -1,7 +1,7 @@
 //! The hashes of an ID by which others distribute rows: a hash partition of PostgreSQL, and a shard of PgDog or Citus.
 //!
-//! Jenkins' lookup3, as `hash_bytes_uint32()` and `hash_bytes_uint32_extended()` of PostgreSQL's src/common/hashfn.c, for
-//! the only seeds that matter here. docs/sharding.md has the same for other languages.
+//! Jenkins' lookup3, as `hash_bytes_uint32()` and `hash_bytes_uint32_extended()` of PostgreSQL's src/common/hashfn.c,
+//! for the only seeds that matter here. docs/sharding.md has the same for other languages.
 
 /// What PostgreSQL adds to the hash of a partition key of one column: `hash_combine64(0, hash)` of
 /// src/include/common/hashfn.h.

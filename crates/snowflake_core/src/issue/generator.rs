@@ -199,7 +199,8 @@ impl Generator {
     }
 
     /// The last position issued or, before the first ID, the position before the floor. Nothing above it was issued.
-    /// Acquire: what callers did before they took positions up to this one has happened (see [`crate::issue::horizon`]).
+    /// Acquire: what callers did before they took positions up to this one has happened (see
+    /// [`crate::issue::horizon`]).
     pub fn last_position(&self) -> Position {
         // mutant: state-acquire
         self.state.load(Ordering::Acquire)

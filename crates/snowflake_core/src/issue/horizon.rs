@@ -32,7 +32,8 @@ impl Entry {
     /// To be called before a transaction takes its first position. Processes that take positions for one transaction
     /// share its entry, and each calls this. True for the first of them.
     pub fn enter(&self, generator: &Generator) -> bool {
-        // Relaxed: the compare-and-swap that takes the position publishes it. A position taken later is above the state.
+        // Relaxed: the compare-and-swap that takes the position publishes it. A position taken later is above the
+        // state.
         self.0.fetch_min(generator.last_position() + 1, Ordering::Relaxed) == NONE
     }
 

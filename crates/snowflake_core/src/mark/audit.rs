@@ -118,7 +118,8 @@ pub struct Grant {
     pub issued: UnixMs,
 }
 
-/// How long after a server was asked, a registry was asked at the latest, which the server may have told more meanwhile.
+/// How long after a server was asked, a registry was asked at the latest, which the server may have told more
+/// meanwhile.
 const ASKED_MS: UnixMs = 60_000;
 
 impl Grant {
@@ -168,8 +169,8 @@ pub enum Finding {
     Apart { worker: Worker, layout: Layout, lives: usize, begins: UnixMs, until: UnixMs },
     /// Two lives of a worker have issued IDs of this span of time, or can have done so.
     Overlap { one: Box<(usize, Life)>, other: Box<(usize, Life)>, begins: UnixMs, until: UnixMs, is_certain: bool },
-    /// Two servers run one life: the machine was cloned, or put back to an earlier time and resumed. If that is not certain,
-    /// they may be one that is listed twice.
+    /// Two servers run one life: the machine was cloned, or put back to an earlier time and resumed. If that is not
+    /// certain, they may be one that is listed twice.
     Cloned { one: Box<(usize, Life)>, other: Box<(usize, Life)>, begins: UnixMs, until: UnixMs, is_certain: bool },
     /// A server has not told.
     Silent { at: usize, why: String },
@@ -181,10 +182,11 @@ pub enum Finding {
     NotAsked { at: usize, life: Box<Life>, is_promoted: bool },
     /// The mark of a life was lost: it can have issued more.
     MarkLost { at: usize, life: Box<Life> },
-    /// When this life began, its server found a mark which no known life has written: IDs up to there were issued by one
-    /// that is not known.
+    /// When this life began, its server found a mark which no known life has written: IDs up to there were issued by
+    /// one that is not known.
     Predecessor { at: usize, life: Box<Life> },
-    /// A copy knows this life, and its server keeps earlier ones, but not this: they were put back, or their end was lost.
+    /// A copy knows this life, and its server keeps earlier ones, but not this: they were put back, or their end was
+    /// lost.
     Removed { at: usize, life: Box<Life> },
     /// A registry has leased a worker to a server that has told of no life with it.
     Leased { at: usize, grant: Box<Grant> },

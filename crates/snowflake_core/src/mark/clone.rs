@@ -8,8 +8,8 @@ use crate::mark::trace::Event;
 use crate::server::vmclock::Machine;
 
 impl<S: Storage> Mark<'_, S> {
-    /// Under the lock of a server that runs on a machine that was cloned: where its IDs continue if no copy of it runs. Above
-    /// everything that was issued, as the record and WAL say now.
+    /// Under the lock of a server that runs on a machine that was cloned: where its IDs continue if no copy of it runs.
+    /// Above everything that was issued, as the record and WAL say now.
     pub fn floor_above_copies(&self, now: UnixMs) -> Result<UnixMs, S::Error> {
         self.check_directory()?;
         let (worker, last) = (self.storage.worker()?, self.last_record()?);
@@ -18,8 +18,8 @@ impl<S: Storage> Mark<'_, S> {
         Ok(above_start_margin(last.map_or(0, |last| last.mark).max(covered), &context))
     }
 
-    /// Under the lock, when all new IDs are above [this](Self::floor_above_copies): makes durable on which machine they are
-    /// issued.
+    /// Under the lock, when all new IDs are above [this](Self::floor_above_copies): makes durable on which machine they
+    /// are issued.
     pub fn adopt_machine(&mut self) -> Result<(), S::Error> {
         self.check_directory()?;
         if let Some(last) = self.last_record()? {
@@ -30,8 +30,8 @@ impl<S: Storage> Mark<'_, S> {
         Ok(())
     }
 
-    /// Under the lock of a running server that has noticed that its machine was cloned: makes that durable, so that it is
-    /// also refused after a boot, whose generation tells nothing.
+    /// Under the lock of a running server that has noticed that its machine was cloned: makes that durable, so that it
+    /// is also refused after a boot, whose generation tells nothing.
     pub fn note_clone(&mut self) -> Result<(), S::Error> {
         self.check_directory()?;
         self.last_record()?.map_or(Ok(()), |last| self.note_clone_in(last))

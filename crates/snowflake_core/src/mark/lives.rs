@@ -3,8 +3,8 @@
 //! They are put together from the [events](crate::mark::trace) that a server records, and kept behind them in the same
 //! file, which has room for the last [`ROOM`] lives. [`formats`](crate::formats) has the places of their bytes.
 //!
-//! Nothing waits for a life, and nothing is flushed. After a power cut, the end of the last one can be missing: the mark
-//! in the record, which is flushed, then bounds it.
+//! Nothing waits for a life, and nothing is flushed. After a power cut, the end of the last one can be missing: the
+//! mark in the record, which is flushed, then bounds it.
 
 use crate::UnixMs;
 use crate::id::layout::Layout;
@@ -64,8 +64,8 @@ pub struct LifeSpan {
     pub nth: u64,
     /// The random number of the life, which records have, too.
     pub number: u64,
-    /// The random number of the [file](crate::mark::trace::file) of its server. Another one than that of the file that it
-    /// is in if that file, or an earlier one, is a copy.
+    /// The random number of the [file](crate::mark::trace::file) of its server. Another one than that of the file that
+    /// it is in if that file, or an earlier one, is a copy.
     pub server: u64,
     /// PostgreSQL's system identifier.
     pub system_identifier: u64,

@@ -35,9 +35,9 @@ pub struct Extension {
 /// How far the next extension should pass the timestamp that needs it. `next` has that timestamp and its time, and a
 /// step of 0.
 ///
-/// If timestamps are used up more than twice as fast as the clock runs, callers would wait for the disk again and again.
-/// Each step is then twice as long as the last one, up to `reserve_ahead`, but not past `now` plus `borrow_ms`, where
-/// IDs would be refused after a crash. `borrow_ms` is `max_borrow` if full ticks are borrowed, and 0 otherwise:
+/// If timestamps are used up more than twice as fast as the clock runs, callers would wait for the disk again and
+/// again. Each step is then twice as long as the last one, up to `reserve_ahead`, but not past `now` plus `borrow_ms`,
+/// where IDs would be refused after a crash. `borrow_ms` is `max_borrow` if full ticks are borrowed, and 0 otherwise:
 /// repeated crashes must not drive a server ahead of its clock.
 pub fn step_ms(last: Extension, next: Extension, now: UnixMs, reserve_ahead_ms: u64, borrow_ms: u64) -> u64 {
     let used = next.needed.saturating_sub(last.needed);
@@ -51,9 +51,9 @@ pub fn step_ms(last: Extension, next: Extension, now: UnixMs, reserve_ahead_ms: 
 /// The least step of a clock that counts as a jump, in milliseconds: a clock is also adjusted by running faster.
 const LEAST_JUMP_MS: u64 = 2000;
 
-/// Whether timestamps have gone ahead faster than a monotonic clock from one extension to the next, and by more than may be
-/// borrowed: the clock was set ahead, or somebody has had IDs begin later. None is issued between the last ones before the
-/// jump and the one that needs the extension, unless the clock is set back before the first ID after it.
+/// Whether timestamps have gone ahead faster than a monotonic clock from one extension to the next, and by more than
+/// may be borrowed: the clock was set ahead, or somebody has had IDs begin later. None is issued between the last ones
+/// before the jump and the one that needs the extension, unless the clock is set back before the first ID after it.
 pub fn jumps(last: Extension, next: Extension, borrow_ms: u64) -> bool {
     let passed = next.at.saturating_sub(last.at);
     next.needed.saturating_sub(last.needed) > passed.saturating_add(borrow_ms).saturating_add(LEAST_JUMP_MS)

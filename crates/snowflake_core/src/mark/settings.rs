@@ -63,7 +63,8 @@ impl MarkSettings {
         self.start_wait_ms.max(self.max_borrow_ms)
     }
 
-    /// How far ahead of its clock a server begins that has waited. `is_first` if nobody in its cluster has issued an ID.
+    /// How far ahead of its clock a server begins that has waited. `is_first` if nobody in its cluster has issued an
+    /// ID.
     pub(super) fn ahead_after_wait_ms(&self, is_first: bool) -> u64 {
         self.start_margin_ms() - if is_first { self.first_wait_ms } else { self.start_wait_ms }
     }

@@ -1,4 +1,5 @@
-//! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::mark::start_table) decides.
+//! I2: the generator starts at or above the mark that is found, or not at all. [The table](crate::mark::start_table)
+//! decides.
 
 use super::{Mark, Refusal, Storage};
 use crate::id::layout::Layout;
@@ -31,11 +32,11 @@ impl Plan {
         self.point.reason.counts_from_clock()
     }
 
-    /// The first tick, for a clock that is in the tick `now`. Tick 0 is never issued: a generator that has not been started
-    /// holds position 0.
+    /// The first tick, for a clock that is in the tick `now`. Tick 0 is never issued: a generator that has not been
+    /// started holds position 0.
     ///
-    /// While this server was down, another one can have had its worker. The clock can still be set back after the start,
-    /// or the policy can look for ticks that it skipped.
+    /// While this server was down, another one can have had its worker. The clock can still be set back after the
+    /// start, or the policy can look for ticks that it skipped.
     fn first_tick(&self, layout: &Layout, now: Tick) -> Tick {
         // mutant: begins-below-floor
         let above_floor = layout.first_tick_from(self.point.floor).max(1);
@@ -64,8 +65,8 @@ pub enum Begin {
 }
 
 impl<S: Storage> Mark<'_, S> {
-    /// Reads the mark in the directory, which this server has locked, and decides where IDs begin. `now` is what the clock
-    /// shows to a server that finds this record.
+    /// Reads the mark in the directory, which this server has locked, and decides where IDs begin. `now` is what the
+    /// clock shows to a server that finds this record.
     pub fn plan(&self, now: impl FnOnce(Option<&Record>) -> UnixMs) -> Result<Plan, S::Error> {
         let (lease, layout) = (self.storage.lease()?, self.settings.layout);
         let identity = self.storage.identity(self.storage.directory()?, self.storage.worker()?)?;
@@ -148,8 +149,8 @@ impl<S: Storage> Mark<'_, S> {
     ///
     /// The first mark must be on disk before that. A directory that cannot be written may be the wrong one, and the
     /// right one, with the right mark, may come back. For the same reason a server without a mark waits, and so it
-    /// begins less far ahead of its clock, and the first one of a cluster not at all. It writes no mark meanwhile, so it
-    /// waits again after a crash.
+    /// begins less far ahead of its clock, and the first one of a cluster not at all. It writes no mark meanwhile, so
+    /// it waits again after a crash.
     pub fn start(&mut self, now: UnixMs) -> Result<Begin, S::Error> {
         let (plan, layout, state) = (self.plan(|_| now)?, self.settings.layout, self.state);
         if self.is_pending(&plan) {

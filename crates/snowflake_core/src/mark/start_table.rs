@@ -54,8 +54,8 @@ pub enum StartReason {
     /// The record is this server's, and WAL has a mark that its writer did not know: a write was cut off between WAL
     /// and the record, or another server has continued from here.
     Continued,
-    /// The record is this server's, and the mark in WAL is below the one that its writer knew: WAL or its page was lost,
-    /// and somebody may have continued from there.
+    /// The record is this server's, and the mark in WAL is below the one that its writer knew: WAL or its page was
+    /// lost, and somebody may have continued from there.
     WalSetBack,
     /// The record is this server's, but was written in another directory. It may be a copy that was made too early.
     Moved,
@@ -79,7 +79,8 @@ impl StartReason {
         !matches!(self, Self::Restart | Self::Continued | Self::Leased)
     }
 
-    /// Whether the clock alone tells where to begin. Such a server waits before its first ID, since the mark may return.
+    /// Whether the clock alone tells where to begin. Such a server waits before its first ID, since the mark may
+    /// return.
     pub fn relies_on_clock(self) -> bool {
         matches!(self, Self::Moved | Self::OtherWorker | Self::Missing)
     }
@@ -90,8 +91,8 @@ impl StartReason {
 pub enum MarkConflict {
     /// The directory is a copy, whose original may issue the same IDs.
     Copy,
-    /// The machine was restored from a snapshot, or cloned with its memory, since the record was written: a copy of this
-    /// server may issue the same IDs.
+    /// The machine was restored from a snapshot, or cloned with its memory, since the record was written: a copy of
+    /// this server may issue the same IDs.
     OtherGeneration,
     /// The mark is another cluster's.
     OtherCluster,
@@ -101,8 +102,8 @@ pub enum MarkConflict {
     NotTheLast,
     /// There is no record, and this data directory wrote its last one in another directory.
     LeftBehind,
-    /// WAL does not have the mark of the server that had the worker before: its page says so, or the server was promoted and
-    /// finds nothing there.
+    /// WAL does not have the mark of the server that had the worker before: its page says so, or the server was
+    /// promoted and finds nothing there.
     NotInWal,
     /// The layout has changed, so new IDs could equal old ones.
     OtherLayout,
@@ -110,12 +111,12 @@ pub enum MarkConflict {
     OtherLayoutInWal(Layout),
 }
 
-/// A time above the mark, and above what others have issued that this server knows nothing of, if they are never further
-/// ahead of a right clock than this.
+/// A time above the mark, and above what others have issued that this server knows nothing of, if they are never
+/// further ahead of a right clock than this.
 ///
-/// A server that begins later, even with the same mark in WAL, begins higher: the margin counts from the clock. Only if the
-/// mark in WAL is further ahead than that, it counts from there. Then a clock was wrong, or somebody has had IDs begin
-/// later.
+/// A server that begins later, even with the same mark in WAL, begins higher: the margin counts from the clock. Only if
+/// the mark in WAL is further ahead than that, it counts from there. Then a clock was wrong, or somebody has had IDs
+/// begin later.
 pub fn above_start_margin(mark: UnixMs, context: &StartContext) -> UnixMs {
     let above = |time: UnixMs| time.saturating_add(context.start_margin_ms);
     let in_wal = in_wal(context);
@@ -304,8 +305,8 @@ fn was_cloned(record: &Record, context: &StartContext) -> bool {
     context.machine.zip(record.machine).is_some_and(|(now, then)| now.was_cloned_since(&then))
 }
 
-/// Whether its writer has noticed that the machine was cloned, and nobody has accepted that. A base backup does not know
-/// whether somebody has accepted it since.
+/// Whether its writer has noticed that the machine was cloned, and nobody has accepted that. A base backup does not
+/// know whether somebody has accepted it since.
 fn was_noticed(record: &Record) -> bool {
     // mutant: cloned-until-accepted
     record.machine.is_some_and(|then| then.is_cloned())

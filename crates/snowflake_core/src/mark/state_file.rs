@@ -14,8 +14,8 @@
 //! issued above that record, so the other slot counts. A slot with a wrong checksum and a higher revision at its end is
 //! damaged, and so is the file: the record may have been in use. The same is true of a slot in which all is 0.
 //!
-//! So a slot is no longer than a sector, which a disk writes as a whole: of two sectors, a disk could have written only the
-//! second, with the higher revision.
+//! So a slot is no longer than a sector, which a disk writes as a whole: of two sectors, a disk could have written only
+//! the second, with the higher revision.
 
 use crate::UnixMs;
 use crate::formats::{self, Format, Newer, Release, Unreadable, u32_at, u64_at};

@@ -50,8 +50,8 @@ pub trait Storage {
     fn worker(&self) -> Result<Worker, Self::Error>;
     /// What identifies this server with that worker and that directory.
     fn identity(&self, directory: Inode, worker: Worker) -> Result<Identity, Self::Error>;
-    /// The machine on which this server has begun; `None` if it cannot tell. It is written into records, and must not change
-    /// by itself when the machine is cloned.
+    /// The machine on which this server has begun; `None` if it cannot tell. It is written into records, and must not
+    /// change by itself when the machine is cloned.
     fn machine(&self) -> Option<Machine>;
     /// Whether this server is a promoted standby.
     fn was_standby(&self) -> bool;
@@ -96,7 +96,7 @@ pub trait Storage {
     /// Signs the lock on the directory: this server issues IDs, or waits for its clock.
     fn sign(&mut self);
 
-    /// Writes events to the [trace](crate::mark::trace), one right after the other. Under the lock, unless they are of a
-    /// start that is refused.
+    /// Writes events to the [trace](crate::mark::trace), one right after the other. Under the lock, unless they are of
+    /// a start that is refused.
     fn trace(&self, events: &[Event]);
 }

@@ -1,8 +1,8 @@
 //! What a server finds, decides and writes of its mark, as events that show afterwards what has happened, and in which
 //! order.
 //!
-//! An event has 64 bytes: its number among the events of this server, what the clock shows with the kind of the event in
-//! the highest byte, and six numbers. Nothing waits for an event, and nothing depends on one.
+//! An event has 64 bytes: its number among the events of this server, what the clock shows with the kind of the event
+//! in the highest byte, and six numbers. Nothing waits for an event, and nothing depends on one.
 
 pub mod file;
 
@@ -81,11 +81,11 @@ events! {
     6 Decided { decision, floor, margin_ms, was_standby, lease, lease_begins }
     /// Nothing is issued before this time.
     7 Waits { until }
-    /// A start goes on to write its first mark, which may not be above `limit`. `wal_mark` is the place of the setting in
-    /// [`WalMark`](super::WalMark).
+    /// A start goes on to write its first mark, which may not be above `limit`. `wal_mark` is the place of the setting
+    /// in [`WalMark`](super::WalMark).
     8 Starts { first, mark, limit, wal_mark }
-    /// A running server goes on to write a further mark. Every timestamp that was issued is below `issued`. `jumps_to` is
-    /// the timestamp that is needed if it is [far](super::reservation::jumps) from the last one, or 0.
+    /// A running server goes on to write a further mark. Every timestamp that was issued is below `issued`. `jumps_to`
+    /// is the timestamp that is needed if it is [far](super::reservation::jumps) from the last one, or 0.
     9 Extends { issued, mark, limit, wal_mark, jumps_to }
     /// A mark was flushed to WAL, where `counts` is the worker's mark now.
     10 Logged { worker, mark, counts }
@@ -101,8 +101,8 @@ events! {
     15 Failed {}
     /// A planned stop lowers the mark. Every timestamp that was issued is below `issued`.
     16 Stops { issued }
-    /// A DBA has accepted whatever is there: IDs begin at this mark. Before them are those of a life, which is 0 if it is not
-    /// known, up to the mark that was found.
+    /// A DBA has accepted whatever is there: IDs begin at this mark. Before them are those of a life, which is 0 if it
+    /// is not known, up to the mark that was found.
     17 Accepts { mark, follows, found }
     /// A DBA has reset the mark.
     18 Resets { mark }

@@ -174,8 +174,8 @@ pub trait Io {
     fn begin(&mut self, lease: &DurableLease, start: LeaseStart);
     /// Lets the running server use a longer lease.
     fn extend(&mut self, lease: &DurableLease);
-    /// Lowers the grant to [what was issued](crate::mark::Mark::lowest_grant), so that the mark is not extended any more.
-    /// Returns it; `None` if it cannot tell, or if that takes too long.
+    /// Lowers the grant to [what was issued](crate::mark::Mark::lowest_grant), so that the mark is not extended any
+    /// more. Returns it; `None` if it cannot tell, or if that takes too long.
     fn lower_grant(&mut self, lease: &Lease) -> Option<UnixMs>;
     /// Lowers the grant of a server that must stop, at once: to what the mark covers, or to where the lease began.
     fn end_grant(&mut self, lease: &Lease);

@@ -62,8 +62,8 @@ pub struct Lease {
 pub enum LeaseStart {
     /// At its own mark, and not below where the lease began: it had the lease before.
     Continued(UnixMs),
-    /// Here or later, as without a registry: the registry has leased the worker to nobody before, but servers that it does
-    /// not know can have had it.
+    /// Here or later, as without a registry: the registry has leased the worker to nobody before, but servers that it
+    /// does not know can have had it.
     First(UnixMs),
     /// Here, above everything that was granted before.
     At(UnixMs),

@@ -233,8 +233,9 @@ pub fn number_of_variable(value: &str, offset: u64) -> Result<u64, NoNumber> {
     sum(value, offset)
 }
 
-/// The number at the end of a name, after `-`, `.` or a word of letters. After anything else it may be a part of something
-/// longer, as in the random names `x2k49` of pods and `4be1f09a2c77` of containers, and two hosts can have the same.
+/// The number at the end of a name, after `-`, `.` or a word of letters. After anything else it may be a part of
+/// something longer, as in the random names `x2k49` of pods and `4be1f09a2c77` of containers, and two hosts can have
+/// the same.
 fn number_at_end(name: &str, offset: u64) -> Result<u64, NoNumber> {
     let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = &name[prefix.len()..];
@@ -251,8 +252,8 @@ fn number_at_end(name: &str, offset: u64) -> Result<u64, NoNumber> {
     sum(digits, offset)
 }
 
-/// Whether a name ends with an address, as `ip-10-0-3-7`, which is how AWS names hosts. `ip-10-0-4-7` ends with the same
-/// number.
+/// Whether a name ends with an address, as `ip-10-0-3-7`, which is how AWS names hosts. `ip-10-0-4-7` ends with the
+/// same number.
 fn ends_with_address(name: &str) -> bool {
     let mut parts = name.rsplit(['-', '.']);
     (0..4).all(|_| parts.next().is_some_and(|part| number(part).is_some()))

@@ -106,8 +106,8 @@ impl Machine {
         Self { boot: u64::try_from(high ^ low).expect("64 bits").max(CLONED + 1), generation }
     }
 
-    /// What a record names from when its server has noticed that this machine was cloned until somebody accepts that: no
-    /// boot, so that a boot does not end it.
+    /// What a record names from when its server has noticed that this machine was cloned until somebody accepts that:
+    /// no boot, so that a boot does not end it.
     pub fn cloned(self) -> Self {
         Self { boot: CLONED, ..self }
     }

@@ -116,7 +116,8 @@ fn trace() -> Vec<u8> {
     bytes
 }
 
-/// A golden file: lines of a place and 16 bytes from there on, as `xxd` writes them, and where it ends. All other bytes are 0.
+/// A golden file: lines of a place and 16 bytes from there on, as `xxd` writes them, and where it ends. All other bytes
+/// are 0.
 fn golden(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats/version_1").join(name);
     let text = fs::read_to_string(path).expect("a golden file");

@@ -68,8 +68,8 @@ impl Table {
     }
 }
 
-/// What a reader reads beside the writers. In a thread of its own: what the first thread does is not interleaved with all
-/// that others do.
+/// What a reader reads beside the writers. In a thread of its own: what the first thread does is not interleaved with
+/// all that others do.
 fn reads<T: 'static>(table: &Arc<Table>, read: impl FnOnce(&Table) -> T + 'static) -> T {
     let table = Arc::clone(table);
     thread::spawn(move || read(&table)).join().unwrap()

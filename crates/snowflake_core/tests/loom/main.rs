@@ -1,5 +1,5 @@
-//! Interleavings explored with loom: all in which threads are preempted up to twice; three times in `make test-all`, and
-//! once on arm64.
+//! Interleavings explored with loom: all in which threads are preempted up to twice; three times in `make test-all`,
+//! and once on arm64.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p snowflake_core --release --test loom`.
 

@@ -1,5 +1,5 @@
-//! Random schedules of clock steps, crashes, restarts, failing disks and calls, on a server whose generator and mark are
-//! real, and whose disk and clocks are simulated.
+//! Random schedules of clock steps, crashes, restarts, failing disks and calls, on a server whose generator and mark
+//! are real, and whose disk and clocks are simulated.
 
 #![cfg(not(loom))]
 

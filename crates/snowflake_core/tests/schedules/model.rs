@@ -42,8 +42,8 @@ proptest! {
     }
 }
 
-/// Rules that matter where there are several servers or other configurations, and the one that IDs wait for the mark: events
-/// do not say when an ID is issued.
+/// Rules that matter where there are several servers or other configurations, and the one that IDs wait for the mark:
+/// events do not say when an ID is issued.
 const UNSEEN: &[Rule] = &[
     Rule::MarkBeforeIds,
     Rule::CopiedLifeSaysNothing,

@@ -207,7 +207,8 @@ impl Server {
         self.generator.observe_clock(seen, now);
         let outcome = take(&self.generator, seen, now, want, policy);
         if let Outcome::Taken(span) = outcome {
-            // After a span from the history, as after a block that finds no room, callers still go by the reading before.
+            // After a span from the history, as after a block that finds no room, callers still go by the reading
+            // before.
             if self.is_open(span) {
                 self.read = self.clock;
             }

@@ -183,8 +183,8 @@ impl Worker {
         }
     }
 
-    /// Looks whether the last transaction was committed. By a change, which is acknowledged when a standby has all that was
-    /// written before.
+    /// Looks whether the last transaction was committed. By a change, which is acknowledged when a standby has all that
+    /// was written before.
     fn was_committed(&self, session: &mut Client) -> bool {
         loop {
             *session = connect(&self.server);

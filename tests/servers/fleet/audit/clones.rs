@@ -5,8 +5,8 @@ use super::{IDS, audit, have_told, ids, issue_beside_each_other, life_of};
 use std::fs;
 use testbed::{Cluster, Load, Signal, allow_duplicates, real_time, sleep_past, test};
 
-/// A primary runs beside its standby, which was promoted and is lost. Only the heir of that one has its mark, and the old
-/// primary has passed it.
+/// A primary runs beside its standby, which was promoted and is lost. Only the heir of that one has its mark, and the
+/// old primary has passed it.
 #[test]
 fn an_old_primary_that_runs_on_does_not_hide_a_lost_one() {
     let mut old = start(member(7).with_defaults());

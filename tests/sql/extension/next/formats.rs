@@ -1,5 +1,5 @@
-//! Two libraries on one data directory, and as primary and standby. In the next version, each format has more fields, and
-//! says that this version can read it, unless the server's environment has its letters: see `tools/next_version`.
+//! Two libraries on one data directory, and as primary and standby. In the next version, each format has more fields,
+//! and says that this version can read it, unless the server's environment has its letters: see `tools/next_version`.
 
 use super::{library, next};
 use snowflake_core::mark::{lives, state_file};

@@ -25,7 +25,8 @@ struct Worker {
 /// What clients have done.
 #[derive(Default)]
 pub struct Seen {
-    /// Orders that are not as they were at the beginning, and the values that they must have; `None` if they were deleted.
+    /// Orders that are not as they were at the beginning, and the values that they must have; `None` if they were
+    /// deleted.
     pub changed: HashMap<i64, Option<i64>>,
     /// The IDs of all orders that were inserted.
     pub inserted: Vec<i64>,

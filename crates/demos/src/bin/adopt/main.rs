@@ -1,7 +1,8 @@
-//! `make demo NAME=adopt`: a table and three that reference it get Snowflake IDs while clients use them; beside it, the same load
-//! without a migration, and by the plan.
+//! `make demo NAME=adopt`: a table and three that reference it get Snowflake IDs while clients use them; beside it, the
+//! same load without a migration, and by the plan.
 //!
-//! Shows how long clients waited and for how long tables were locked, and compares every row with what the clients have done.
+//! Shows how long clients waited and for how long tables were locked, and compares every row with what the clients have
+//! done.
 
 mod load;
 mod watch;

@@ -17,8 +17,8 @@ pub struct Watch {
 pub struct Watched {
     /// The phases of the migration, and when they began; an empty one if there is no migration.
     phases: Vec<(Instant, String)>,
-    /// For how long at most one of the tables was locked against all others, and in which phase: from the last look before
-    /// the lock to the first one after it.
+    /// For how long at most one of the tables was locked against all others, and in which phase: from the last look
+    /// before the lock to the first one after it.
     pub locked: (Duration, String),
 }
 

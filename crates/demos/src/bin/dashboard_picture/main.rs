@@ -1,7 +1,8 @@
 //! Draws docs/dashboard.svg: `contrib/monitoring/dashboard.json`, from what a real Prometheus answers to its queries.
 //!
-//! Six servers issue IDs. The clock of one is set back for a while, the disk of another is full for a while, and a server
-//! with the worker of another one is started. Grafana's own rendering differs: this draws what its panels ask for.
+//! Six servers issue IDs. The clock of one is set back for a while, the disk of another is full for a while, and a
+//! server with the worker of another one is started. Grafana's own rendering differs: this draws what its panels ask
+//! for.
 //!
 //! Run with `make picture NAME=dashboard`. A number of seconds as an argument makes it shorter.
 

@@ -6,7 +6,8 @@
 use super::{Field, FieldKind, Layout};
 
 impl Layout {
-    /// The layout with the same IDs and without data centers, if the data center is right above the worker; else this one.
+    /// The layout with the same IDs and without data centers, if the data center is right above the worker; else this
+    /// one.
     #[must_use]
     pub fn flat(self) -> Self {
         let (datacenter, worker) = (self.datacenter, self.worker);

@@ -36,7 +36,8 @@ const SNOWFLAKE_PG_EPOCH: UnixMs = 1_704_067_200_000;
 const PGDOG_EPOCH: UnixMs = 1_764_184_395_000;
 
 /// Every preset, in the order in which messages list them. A preset never changes, since indexes and generated columns
-/// name it. The first one's unit and epoch are the defaults. The page and docs/layouts.md have them, too: tests compare.
+/// name it. The first one's unit and epoch are the defaults. The page and docs/layouts.md have them, too: tests
+/// compare.
 pub static PRESETS: &[Preset] = &[
     Preset {
         name: "flat",

@@ -34,8 +34,8 @@ pub fn continued_twice(fleet: &[Told], known: &[(usize, Life)]) -> Vec<Finding> 
     all_told(fleet).filter(|(_, life)| !life.is_own).filter_map(twice).collect()
 }
 
-/// Lives that two servers tell as their own, and of which one went on after the other had ended: clones of a machine with
-/// its memory. When it was cloned, nobody knows.
+/// Lives that two servers tell as their own, and of which one went on after the other had ended: clones of a machine
+/// with its memory. When it was cloned, nobody knows.
 pub fn told_differently(fleet: &[Told]) -> Vec<Finding> {
     let mut first: BTreeMap<(u64, u64), (usize, &Life)> = BTreeMap::new();
     let mut found = Vec::new();

@@ -13,8 +13,8 @@ const END: usize = 48;
 /// Length of the header in bytes, with what is free.
 pub const HEADER: usize = 512;
 
-/// How many events the file has room for: those of a quarter of an hour or more of a server that always issues IDs, and of
-/// years of one that is idle.
+/// How many events the file has room for: those of a quarter of an hour or more of a server that always issues IDs, and
+/// of years of one that is idle.
 pub const ROOM: usize = 4096;
 
 /// Where the events end. What [lives](crate::mark::lives) there are is behind them.
