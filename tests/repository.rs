@@ -10,6 +10,7 @@ mod release;
 mod rooms;
 mod setup;
 mod simulation;
+mod style;
 mod verbs;
 mod versions;
 mod workflows;

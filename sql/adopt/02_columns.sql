@@ -64,8 +64,8 @@ $$;
 COMMENT ON FUNCTION snowflake_adopt.members(regclass) IS
     'not to be called: a table, and its partitions or the tables that inherit from it';
 
--- Commands name what is in a schema. Whoever owns what they mean could change that of another owner then, and run its code: a superuser,
--- or a member of that role.
+-- Commands name what is in a schema. Whoever owns what they mean could change that of another owner then, and run its
+-- code: a superuser, or a member of that role.
 CREATE FUNCTION snowflake_adopt.lesser_owner(schema oid, owner oid) RETURNS regrole
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.oid::regrole FROM pg_namespace n JOIN pg_roles s ON s.oid = CASE nspowner WHEN 'pg_database_owner'::regrole
@@ -74,11 +74,13 @@ CREATE FUNCTION snowflake_adopt.lesser_owner(schema oid, owner oid) RETURNS regr
     WHERE n.oid = schema AND pg_has_role(owner, s.oid, 'USAGE') AND NOT pg_has_role(s.oid, owner, 'MEMBER')
 $$;
 COMMENT ON FUNCTION snowflake_adopt.lesser_owner(oid, oid) IS
-    'not to be called: the owner of a schema, if an owner of something in it has the rights of that role, and not the other way round; else NULL';
+    'not to be called: the owner of a schema, if an owner of something in it has the rights of that role, and not the '
+    'other way round; else NULL';
 
 CREATE FUNCTION snowflake_adopt.why_no_schema(relation regclass) RETURNS SETOF text
     LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s, who owns %s, has the rights of %s, who owns its schema: give both to one role.', relowner::regrole, member, lesser)
+    SELECT format('%s, who owns %s, has the rights of %s, who owns its schema: give both to one role.',
+        relowner::regrole, member, lesser)
     FROM snowflake_adopt.members(relation) member JOIN pg_class c ON c.oid = member
     CROSS JOIN LATERAL snowflake_adopt.lesser_owner(relnamespace, relowner) lesser WHERE lesser IS NOT NULL
 $$;

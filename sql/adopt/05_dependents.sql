@@ -88,11 +88,15 @@ CREATE FUNCTION snowflake_adopt.why_not_remade(class oid, object oid, of_tables 
         WHEN (coalesce(c.relowner, p.proowner, t.relowner) <> of_tables) IS NOT FALSE
             THEN 'it and the tables that it reads have different owners'
         WHEN NOT pg_has_role(snowflake_adopt.caller(), of_tables, 'USAGE') THEN 'it belongs to another role'
-        WHEN NOT has_schema_privilege(of_tables, coalesce(c.relnamespace, p.pronamespace), 'CREATE') THEN 'its owner cannot create in its schema'
+        WHEN NOT has_schema_privilege(of_tables, coalesce(c.relnamespace, p.pronamespace), 'CREATE')
+            THEN 'its owner cannot create in its schema'
         WHEN snowflake_adopt.lesser_owner(coalesce(c.relnamespace, p.pronamespace), of_tables) IS NOT NULL
-            THEN format('its schema belongs to %s, whose rights its owner has', snowflake_adopt.lesser_owner(coalesce(c.relnamespace, p.pronamespace), of_tables))
-        WHEN p.proleakproof AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = of_tables) THEN 'its owner cannot make a leakproof function'
-        WHEN EXISTS (SELECT FROM pg_type y WHERE y.oid IN (SELECT snowflake_adopt.types_used(class, object)) AND typowner NOT IN (of_tables, 10))
+            THEN format('its schema belongs to %s, whose rights its owner has',
+                snowflake_adopt.lesser_owner(coalesce(c.relnamespace, p.pronamespace), of_tables))
+        WHEN p.proleakproof AND NOT (SELECT rolsuper FROM pg_roles WHERE oid = of_tables)
+            THEN 'its owner cannot make a leakproof function'
+        WHEN EXISTS (SELECT FROM pg_type y WHERE y.oid IN (SELECT snowflake_adopt.types_used(class, object))
+            AND typowner NOT IN (of_tables, 10))
             THEN 'it uses a type of another role'
         WHEN EXISTS (SELECT FROM aclexplode(coalesce(c.relacl, p.proacl)) WHERE grantor <> of_tables)
             OR EXISTS (SELECT FROM pg_attribute CROSS JOIN LATERAL aclexplode(attacl) WHERE attrelid = c.oid
@@ -160,10 +164,11 @@ CREATE FUNCTION snowflake_adopt.recreates(
         'The commands that recreate objects are written for these settings.'
     FROM dependents
     UNION ALL
-    -- Against other DDL, until COMMIT. LOCK on a view would lock all that it reads, and LOCK refuses a materialized view.
-    -- As the owner: whoever owns the schema could give another view its name for a moment.
+    -- Against other DDL, until COMMIT. LOCK on a view would lock all that it reads, and LOCK refuses a materialized
+    -- view. As the owner: whoever owns the schema could give another view its name for a moment.
     -- mutant: plan-locks-as-owner
-    SELECT transaction, 4, min(nth), CASE WHEN c.relkind IN ('v', 'm') THEN snowflake_adopt.as_owner(c.relowner, format('ALTER %s %s OWNER TO %s',
+    SELECT transaction, 4, min(nth),
+        CASE WHEN c.relkind IN ('v', 'm') THEN snowflake_adopt.as_owner(c.relowner, format('ALTER %s %s OWNER TO %s',
             CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'MATERIALIZED VIEW' END, c.oid::regclass, c.relowner::regrole))
         ELSE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', c.oid::regclass) END,
         'Prevents changes of it until COMMIT. Changes nothing itself.'
@@ -175,8 +180,10 @@ CREATE FUNCTION snowflake_adopt.recreates(
     GROUP BY transaction, c.oid
     UNION ALL
     -- mutant: plan-drops-as-owner
-    SELECT transaction, 5, 2 * nth + is_drop::integer, CASE WHEN is_drop THEN snowflake_adopt.as_owner(owner, drops) ELSE
-            format('SELECT snowflake_adopt.must_be_unchanged(%s, %L, %L)', arguments, snowflake_adopt.fingerprint(class, object, NOT is_again), NOT is_again) END,
+    SELECT transaction, 5, 2 * nth + is_drop::integer, CASE WHEN is_drop THEN snowflake_adopt.as_owner(owner, drops)
+        ELSE
+            format('SELECT snowflake_adopt.must_be_unchanged(%s, %L, %L)', arguments,
+                snowflake_adopt.fingerprint(class, object, NOT is_again), NOT is_again) END,
         'It reads a column that must become bigint, and is recreated below.'
     FROM dependents CROSS JOIN (VALUES (false), (true)) v(is_drop)
     UNION ALL
