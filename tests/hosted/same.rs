@@ -5,6 +5,7 @@ mod calls;
 
 use super::server;
 use calls::calls;
+use std::thread;
 use testbed::postgres::{Client, SimpleQueryMessage};
 use testbed::{Cluster, hosted_script, test};
 
@@ -61,8 +62,14 @@ fn every_call_gives_the_same_in_both_editions() {
                     CREATE TEMP TABLE mine (); CREATE TEMP TABLE keyed (id bigint PRIMARY KEY)";
         client.batch_execute(&format!("{role}; SET timezone = 'Asia/Kolkata'")).expect("a role");
     }
-    for call in &calls {
-        let [first, second] = [outcome(&mut extension, call), outcome(&mut hosted, call)];
+    let all = |client: &mut Client| calls.iter().map(|call| outcome(client, call)).collect::<Vec<_>>();
+    // At the same time: it is the longest test here.
+    let [firsts, seconds] = thread::scope(|scope| {
+        [&mut extension, &mut hosted]
+            .map(|client| scope.spawn(|| all(client)))
+            .map(|calls| calls.join().expect("outcomes"))
+    });
+    for ((call, first), second) in calls.iter().zip(firsts).zip(seconds) {
         if first != second {
             differences.push(format!("{call}: {first:?}, hosted {second:?}"));
         }

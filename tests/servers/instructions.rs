@@ -6,7 +6,7 @@
 use std::fs;
 use testbed::{Cluster, Signal, skip, test};
 
-const CALLS: u32 = 100_000;
+const CALLS: u32 = 20_000;
 const PLANS: u32 = 20;
 
 /// The ceilings are for this architecture; each has instructions of its own.

@@ -135,6 +135,7 @@ fn wait_for_moment(server: &Server, phase: usize, caller: &JoinHandle<Result<(),
     let look = "SELECT coalesce((SELECT phase FROM snowflake_adopt.migration), 'none')";
     let mut now = value(&mut session, look);
     while !caller.is_finished() && PHASES.iter().position(|name| *name == now).is_some_and(|place| place < phase) {
+        sleep(Duration::from_millis(1));
         now = value(&mut session, look);
     }
     sleep(more);

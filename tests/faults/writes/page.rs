@@ -1,7 +1,7 @@
 //! The page of marks, torn in its file. Each of its writes to WAL is a whole page, so recovery does not read what is in
 //! the file, whatever `full_page_writes` is.
 
-use super::super::fixture::{assert_kept_without_errors, server};
+use super::super::fixture::{assert_kept_without_errors, new_server};
 use super::super::suite::Evidence;
 use snowflake_core::mark::wal_page::WalPage;
 use snowflake_core::server::identity::Worker;
@@ -21,10 +21,14 @@ const MARK: u64 = 1_600_000_000_000;
 pub fn torn(rounds: usize) -> Evidence {
     let mut report = Report::default();
     let kinds = [(false, "on"), (false, "off"), (true, "on"), (true, "off")];
-    for (kind, (checksums, full_page_writes)) in kinds.into_iter().enumerate() {
+    let clusters = kinds.map(|(checksums, full_page_writes)| {
         let builder = Cluster::builder().worker(1).set("full_page_writes", full_page_writes);
         let builder = builder.set("snowflake_pg.reserve_ahead", "100ms");
-        let mut cluster = server(if checksums { builder.checksums() } else { builder });
+        new_server(if checksums { builder.checksums() } else { builder })
+    });
+    // The others have done so meanwhile.
+    clusters[kinds.len() - 1].settle();
+    for (kind, (mut cluster, (checksums, full_page_writes))) in clusters.into_iter().zip(kinds).enumerate() {
         let mut witness = Witness::of(&cluster);
         witness.next_id().expect("an ID");
         cluster.stop(Signal::INT);

@@ -208,7 +208,7 @@ impl Worker {
             self.change(session, after)?;
         }
         // So that now and then rows are locked which are to be copied, and a lock must be waited for.
-        sleep(Duration::from_millis(fastrand::choice([0, 0, 0, 20]).unwrap_or(0)));
+        sleep(Duration::from_millis(fastrand::choice([1, 1, 1, 20]).unwrap_or(0)));
         let (number, done) = (self.number, self.done + 1);
         session.batch_execute(&format!("UPDATE clients SET done = {done} WHERE number = {number}"))?;
         let is_kept = fastrand::u8(0..6) > 0;
