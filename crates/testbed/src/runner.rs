@@ -139,7 +139,7 @@ pub fn run(
         println!("\n{deviation}");
     }
     let mut times = lock(&times);
-    recorded.show(&mut times, began.elapsed());
+    recorded.show(&mut times, began.elapsed(), is_whole);
     if is_whole && std::env::var_os("RECORD").is_some() {
         recorded.record(&times);
     }

@@ -40,12 +40,12 @@ impl Times {
         Duration::from_secs_f64(self.0.get(name).copied().unwrap_or_default())
     }
 
-    fn column(&self, name: &str) -> String {
-        self.0.get(name).map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.1}"))
+    fn column(&self, name: &str, is_known: bool) -> String {
+        self.0.get(name).filter(|_| is_known).map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.1}"))
     }
 
-    /// Prints the parts and the slowest tests.
-    pub(crate) fn show(&self, times: &mut [(String, Duration)], took: Duration) {
+    /// Prints the parts and the slowest tests. What is recorded of a part is of all its tests.
+    pub(crate) fn show(&self, times: &mut [(String, Duration)], took: Duration, is_whole: bool) {
         if times.len() < 2 {
             return;
         }
@@ -58,14 +58,14 @@ impl Times {
         parts.sort_by_key(|(_, (_, sum))| std::cmp::Reverse(*sum));
         println!("\n{:<20} {:>5} {:>8} {:>9}", "part", "tests", "seconds", "recorded");
         for (part, (tests, sum)) in &parts {
-            println!("{part:<20} {tests:>5} {:>8.1} {:>9}", sum.as_secs_f64(), self.column(part));
+            println!("{part:<20} {tests:>5} {:>8.1} {:>9}", sum.as_secs_f64(), self.column(part, is_whole));
         }
         let sum: Duration = times.iter().map(|(_, time)| *time).sum();
         println!("{:<20} {:>5} {:>8.1}, in {:.1} s", "in all", times.len(), sum.as_secs_f64(), took.as_secs_f64());
         times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         println!("\n{:>8} {:>9}  the slowest", "seconds", "recorded");
         for (name, time) in times.iter().take(SLOWEST) {
-            println!("{:>8.1} {:>9}  {name}", time.as_secs_f64(), self.column(name));
+            println!("{:>8.1} {:>9}  {name}", time.as_secs_f64(), self.column(name, true));
         }
     }
 
