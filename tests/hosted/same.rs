@@ -6,21 +6,33 @@ mod calls;
 use super::server;
 use calls::calls;
 use std::thread;
-use testbed::postgres::{Client, SimpleQueryMessage};
+use testbed::postgres::Client;
 use testbed::{Cluster, hosted_script, test};
 
 /// What a call gives: its value as a text, or the SQLSTATE, the message and the detail of its error.
-fn outcome(client: &mut Client, call: &str) -> Result<Option<String>, String> {
-    match client.simple_query(&format!("SELECT {call}")) {
-        Ok(messages) => Ok(messages.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
-            _ => None,
-        })),
-        Err(error) => {
-            let error = error.as_db_error().expect("an error of the server");
-            Err(format!("{} {}\n{}", error.code().code(), error.message(), alike(error.detail().unwrap_or_default())))
-        }
+const OUTCOME: &str = "CREATE FUNCTION pg_temp.outcome(call text) RETURNS text[] LANGUAGE plpgsql AS $$
+    DECLARE given text; code text; message text; detail text;
+    BEGIN
+        EXECUTE 'SELECT ' || call INTO given;
+        RETURN ARRAY[given];
+    EXCEPTION WHEN OTHERS THEN
+        GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+        RETURN ARRAY[code, message, detail];
+    END $$";
+
+/// What each of some calls gives. Many in one query: tests beside this one would delay each answer.
+fn outcomes(client: &mut Client, calls: &[String]) -> Vec<Vec<Option<String>>> {
+    client.batch_execute(OUTCOME).expect("a function");
+    let mut outcomes = Vec::new();
+    for some in calls.chunks(200) {
+        let rows =
+            client.query("SELECT pg_temp.outcome(call) FROM unnest($1::text[]) call", &[&some]).expect("outcomes");
+        outcomes.extend(rows.iter().map(|row| row.get::<_, Vec<Option<String>>>(0)));
     }
+    for detail in outcomes.iter_mut().filter_map(|outcome| outcome.get_mut(2)?.as_mut()) {
+        *detail = alike(detail);
+    }
+    outcomes
 }
 
 /// A detail without what may differ.
@@ -62,13 +74,13 @@ fn every_call_gives_the_same_in_both_editions() {
                     CREATE TEMP TABLE mine (); CREATE TEMP TABLE keyed (id bigint PRIMARY KEY)";
         client.batch_execute(&format!("{role}; SET timezone = 'Asia/Kolkata'")).expect("a role");
     }
-    let all = |client: &mut Client| calls.iter().map(|call| outcome(client, call)).collect::<Vec<_>>();
     // At the same time: it is the longest test here.
     let [firsts, seconds] = thread::scope(|scope| {
         [&mut extension, &mut hosted]
-            .map(|client| scope.spawn(|| all(client)))
-            .map(|calls| calls.join().expect("outcomes"))
+            .map(|client| scope.spawn(|| outcomes(client, &calls)))
+            .map(|outcomes| outcomes.join().expect("outcomes"))
     });
+    assert_eq!((firsts.len(), seconds.len()), (calls.len(), calls.len()));
     for ((call, first), second) in calls.iter().zip(firsts).zip(seconds) {
         if first != second {
             differences.push(format!("{call}: {first:?}, hosted {second:?}"));
