@@ -46,13 +46,15 @@ pub enum Rule {
     DisownedInWal,
     /// A start with another layout is refused.
     SameLayout,
+    /// There is no horizon below the marks of other workers in WAL.
+    HorizonAboveOthers,
     /// With `require`, nothing is issued before a standby has the mark.
     WaitsForStandby,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::MarkBeforeIds,
         Self::WalBeforeRecord,
         Self::BeginsAtMark,
@@ -70,6 +72,7 @@ impl Rule {
         Self::WalRises,
         Self::DisownedInWal,
         Self::SameLayout,
+        Self::HorizonAboveOthers,
         Self::WaitsForStandby,
     ];
 }

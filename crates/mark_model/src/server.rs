@@ -3,10 +3,12 @@
 use crate::coverage;
 use crate::found::{Found, as_core, as_last};
 use crate::rules::Rule;
-use crate::state::{InPage, Life, Memory, Page, Record, Running, Server, Start, State, Time, Wait, WalMark, Write};
+use crate::state::{
+    InPage, Issued, Life, Memory, Page, Record, Running, Server, Start, State, Time, Wait, WalMark, Write,
+};
 use crate::world::World;
 use snowflake_core::mark::life::LastLife;
-use snowflake_core::mark::start_table::{MarkConflict, StartPoint, StartReason};
+use snowflake_core::mark::start_table::{MarkConflict, StartPoint, StartReason, others_within_reach};
 
 /// The mark to which a running server would extend its own.
 pub fn extended(running: &Running, state: &State, world: &World) -> Time {
@@ -53,7 +55,9 @@ impl State {
         let (mut floor, mut waited) = (floor, None);
         if reason.relies_on_clock() {
             match at.memory {
-                Memory::Waiting(wait) if now >= wait.until => (floor, waited) = (wait.floor.max(known), Some(wait)),
+                Memory::Waiting(wait) if now >= wait.until => {
+                    (floor, waited) = (wait.floor.max(known).max(others_within_reach(&found.context)), Some(wait));
+                }
                 Memory::Waiting(_) => return,
                 _ => {
                     let until = floor.saturating_sub(world.margin() - world.wait);
@@ -280,15 +284,33 @@ impl State {
         let Memory::Running(mut running) = self.servers[server].memory else { return };
         let at = self.servers[server];
         let end = end.unwrap_or_else(|| allowed(&running, self, world));
+        let reached = self.issued.iter().map(Issued::end).max().unwrap_or(0);
         // Of the other layout, those of the next timestamp are the same IDs.
         let apart = Time::from(at.layout);
         let is_new = self.issued[usize::from(at.worker)].add(running.next + apart..end + apart);
         self.broken.uniqueness |= !is_new;
+        self.broken.horizon |= running.next + apart < reached && self.promises_horizon(server, running.next, world);
         let record = self.directories[at.directory].record;
         self.broken.i1 |= record.is_none_or(|record| record.life != running.life || end > record.mark);
         running.next = end;
         running.lag = running.next.saturating_sub(self.now + 1).min(running.lag);
         self.servers[server].memory = Memory::Running(running);
+    }
+
+    /// Whether nothing of this cluster may have been issued at or above the timestamp that a server issues next. Then that is
+    /// its horizon, unless a transaction holds it back.
+    ///
+    /// Under a wrong clock, that counts only if the server shows a horizon. What WAL does not have, nobody can know.
+    fn promises_horizon(&self, server: usize, next: Time, world: &World) -> bool {
+        let at = &self.servers[server];
+        if !world.is_one_line() {
+            return false;
+        }
+        if !world.wrong_clocks {
+            return true;
+        }
+        let is_known = world.budget.failures == 0 && !at.page.workers.contains(&InPage::Unknown);
+        is_known && (next >= at.page.highest(1 - at.worker) || !world.keeps(Rule::HorizonAboveOthers))
     }
 
     /// Has IDs begin at this time, or later.

@@ -240,6 +240,7 @@ pub struct Broken {
     pub i2: bool,
     pub alarm: bool,
     pub ahead: bool,
+    pub horizon: bool,
 }
 
 impl Issued {

@@ -26,6 +26,8 @@ pub struct World {
     pub beyond: Beyond,
     /// Where the lease of the worker begins, if it is leased.
     pub lease: Option<LeaseStart>,
+    /// The highest mark of another worker in WAL, in a replay, where there can be more workers.
+    pub others: Option<Time>,
     pub off: Option<Rule>,
 }
 
@@ -64,6 +66,7 @@ impl World {
         wrong_clocks: false,
         beyond: Beyond::Nothing,
         lease: None,
+        others: None,
         off: None,
     };
 
@@ -95,6 +98,11 @@ impl World {
     /// The start margin, as `MarkSettings::start_margin_ms`.
     pub fn margin(&self) -> Time {
         if self.keeps(Rule::AboveLead) { self.wait.max(self.borrow) } else { self.wait }
+    }
+
+    /// Whether all servers are of one cluster, and none is lost with IDs that no other can know of.
+    pub fn is_one_line(&self) -> bool {
+        self.beyond == Beyond::Nothing && self.budget.turns == 0 && self.budget.advances == 0
     }
 
     /// Whether a rule is on.

@@ -90,7 +90,7 @@ impl Replay<'_> {
 
     fn has_page(&mut self, state: &mut State, start: &Traced, adopts: bool) -> Result<bool, Outside> {
         let Event::Begins { worker, .. } = start.begins else { return Ok(false) };
-        let Event::FoundInWal { mark, is_unknown, common, layout } = start.in_wal else { return Ok(false) };
+        let Event::FoundInWal { mark, is_unknown, common, layout, .. } = start.in_wal else { return Ok(false) };
         if common > 0 {
             return Err(Outside("servers found a mark of all workers in WAL"));
         }

@@ -84,7 +84,8 @@ impl Steps {
             Some(Event::Waits { until }) => margin_ms.checked_sub(floor.checked_sub(until)?)?,
             _ => 0,
         };
-        let world = World { borrow: margin_ms, wait, lease, ..self.world };
+        let Event::FoundInWal { others, .. } = start.in_wal else { return None };
+        let world = World { borrow: margin_ms, wait, lease, others: Some(others), ..self.world };
         let outcome = Found::new(state, 0, now, &world).decide();
         let is_same = decision(&outcome.map(|StartPoint { reason, .. }| reason)) == decided
             && outcome.map_or(0, |point| point.floor) == floor;

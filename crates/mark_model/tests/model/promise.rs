@@ -25,6 +25,9 @@ const ADVANCES: World = World { end: 6, budget: Budget { advances: 1, ..FAILOVER
 pub const SHORT_MARGIN: World = World { reserve: 1, wait: 1, ..ADVANCES };
 pub const REWINDS: World = World { budget: Budget { promotions: 2, rewinds: 1, ..FAILOVER }, ..WRONG_CLOCKS };
 pub const CHANGES: World = World { budget: Budget { ends: 2, changes: 2, ..NOTHING }, ..WRONG_CLOCKS };
+/// A worker of its own after a failover, or a change back and forth, under a right clock.
+pub const CHANGES_RIGHT: World = World { budget: CHANGES.budget, ..World::ALONE };
+const CHANGED_FAILOVER: World = World { budget: Budget { changes: 1, ..FAILOVER }, ..World::ALONE };
 /// WAL cannot be written once.
 pub const FAILED_CHANGES: World = World { budget: Budget { failures: 1, ..CHANGES.budget }, ..WRONG_CLOCKS };
 /// All files of a data directory but WAL go back, and so does the record in it.
@@ -46,6 +49,8 @@ const PROMISES: &[(&str, World, Bounds)] = &[
     ("a_failover_with_any_clock_lets_nothing_be_issued_twice", FAILOVERS_WRONG, Bounds::Short),
     ("a_failover_of_a_directory_outside_lets_nothing_be_issued_twice", FAILOVERS_WRONG.shared(), Bounds::Short),
     ("a_server_whose_configuration_changes_issues_nothing_twice", CHANGES, Bounds::Short),
+    ("another_worker_goes_on_above_what_was_read", CHANGES_RIGHT, Bounds::Short),
+    ("another_worker_goes_on_above_what_was_read_after_a_failover", CHANGED_FAILOVER, Bounds::Short),
     ("a_server_whose_configuration_changes_without_wal_issues_nothing_twice", CHANGES.off(), Bounds::Short),
     ("a_server_whose_configuration_changes_while_writes_fail_issues_nothing_twice", FAILED_CHANGES, Bounds::Short),
     ("a_server_that_is_put_back_to_a_backup_with_later_wal_issues_nothing_twice", BACKUPS, Bounds::Short),

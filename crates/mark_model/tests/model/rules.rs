@@ -1,11 +1,11 @@
 //! What each rule is for: what goes wrong without it.
 
 use crate::promise::{
-    BACKUPS, BACKUPS_CHANGES, CHANGES, FAILED_CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS, SHORT_MARGIN,
-    TURNS, WRONG_CLOCKS,
+    BACKUPS, BACKUPS_CHANGES, CHANGES, CHANGES_RIGHT, FAILED_CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS,
+    SHORT_MARGIN, TURNS, WRONG_CLOCKS,
 };
 use libtest_mimic::Trial;
-use mark_model::promises::{AHEAD, ALARM, UNIQUENESS};
+use mark_model::promises::{AHEAD, ALARM, HORIZON, UNIQUENESS};
 use mark_model::rules::Rule;
 use mark_model::state::Budget;
 use mark_model::world::World;
@@ -38,6 +38,9 @@ const NEEDED_BY_RESTARTS: &[(Rule, &str)] =
 /// Rules that no other promise needs: without them, the start margin still keeps a timestamp from being issued twice.
 const FOR_RESTARTS_ALONE: &[Rule] = &[Rule::WalBeforeRecord, Rule::RecordNamesLifeBefore];
 
+/// Rules without which the horizon of a cluster falls, and where that is seen soonest.
+const NEEDED_BY_READERS: &[(Rule, World)] = &[(Rule::HorizonAboveOthers, CHANGES), (Rule::StartMargin, CHANGES_RIGHT)];
+
 pub fn trials() -> Vec<Trial> {
     let needed = NEEDED.iter().map(|(rule, world)| {
         trial(format!("without_the_rule_{rule}_a_timestamp_is_issued_twice"), || goes_wrong(&world.without(*rule)))
@@ -47,18 +50,24 @@ pub fn trials() -> Vec<Trial> {
         let show = move || model_explorer::show_way(&World::ALONE.without(rule), promise);
         trial(format!("without_the_rule_{rule}_{what}"), show)
     });
+    let by_readers = NEEDED_BY_READERS.iter().map(|&(rule, world)| {
+        let show = move || model_explorer::show_way(&world.without(rule), HORIZON);
+        trial(format!("without_the_rule_{rule}_the_horizon_of_a_cluster_falls"), show)
+    });
     let others = FOR_RESTARTS_ALONE.iter().map(|&rule| {
         trial(format!("without_the_rule_{rule}_small_worlds_issue_nothing_twice"), move || stays_unique(rule))
     });
     let all = Trial::test("no_rule_is_needless", || {
-        let is_needed =
-            |rule: &Rule| NEEDED.iter().any(|(needed, _)| needed == rule) || FOR_RESTARTS_ALONE.contains(rule);
+        let is_needed = |rule: &Rule| {
+            let needed = NEEDED.iter().chain(NEEDED_BY_READERS).any(|(needed, _)| needed == rule);
+            needed || FOR_RESTARTS_ALONE.contains(rule)
+        };
         assert!(Rule::ALL.iter().all(is_needed), "a rule is in no list");
         let is_shown = |rule: &Rule| NEEDED_BY_RESTARTS.iter().any(|(needed, _)| needed == rule);
         assert!(FOR_RESTARTS_ALONE.iter().all(is_shown), "a rule without a counterexample");
         Ok(())
     });
-    needed.chain(by_restarts).chain(others).chain([all]).collect()
+    needed.chain(by_restarts).chain(by_readers).chain(others).chain([all]).collect()
 }
 
 /// Shows how a timestamp comes to be issued twice.

@@ -5,7 +5,7 @@ use super::{Mark, Refusal, Storage};
 use crate::id::layout::Layout;
 use crate::mark::life::LastLife;
 use crate::mark::record::{OtherMarks, Record};
-use crate::mark::start_table::{StartContext, StartPoint, decide};
+use crate::mark::start_table::{StartContext, StartPoint, decide, others_within_reach};
 use crate::mark::trace::{Event, decision};
 use crate::mark::wal_page::InWal;
 use crate::server::identity::{Identity, Worker};
@@ -22,6 +22,8 @@ pub struct Plan {
     record: Option<Record>,
     last_life: Option<LastLife>,
     point: StartPoint,
+    /// The highest mark of another worker in WAL.
+    others: UnixMs,
     is_first: bool,
     events: [Event; 5],
 }
@@ -98,15 +100,17 @@ impl<S: Storage> Mark<'_, S> {
             // A mark that has appeared meanwhile counts, too.
             // mutant: floor-of-wait
             let floor = self.state.start_floor.load(Relaxed);
+            let common = context.wal.map_or(0, |wal| wal.common);
             // mutant: begins-before-wait
-            point.floor = floor.max(known).max(context.wal.map_or(0, |wal| wal.common));
+            point.floor = floor.max(known).max(common).max(others_within_reach(&context));
         }
         // Past the end, although neither the clock nor this server's IDs are.
         let is_pushed = point.floor > known;
         if is_pushed && layout.first_tick_from(point.floor) > layout.last_tick() && layout.tick_at(now).is_ok() {
             return Err(Refusal::LayoutEndsBefore { layout, begin: point.floor }.into());
         }
-        Ok(Plan { identity, now, record, last_life, point, is_first, events })
+        let others = context.wal.map_or(0, |wal| wal.others);
+        Ok(Plan { identity, now, record, last_life, point, others, is_first, events })
     }
 
     /// What matters at a start of this worker, apart from the record. An error of WAL is reported when marks are
@@ -177,7 +181,7 @@ impl<S: Storage> Mark<'_, S> {
 
     fn start_at(&mut self, first: Tick, now_tick: Tick, wanted: UnixMs, plan: Plan) -> Result<Begin, S::Error> {
         let (layout, state) = (self.settings.layout, self.state);
-        let Plan { now, identity, record, last_life, point, .. } = plan;
+        let Plan { now, identity, record, last_life, point, others: horizon_from, .. } = plan;
         let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let begin = layout.time_of(first);
         assert!(begin >= point.floor && begin >= known, "I2: IDs would begin at {begin}, and the mark is {known}");
@@ -212,6 +216,8 @@ impl<S: Storage> Mark<'_, S> {
         let was_pending = state.start_not_before.swap(0, Relaxed) > 0;
         state.reset_not_before.store(0, Relaxed);
         state.unfinished_start[1].store(0, Relaxed);
+        // Before the first horizon.
+        state.horizon_from.store(horizon_from, Relaxed);
         self.generator.start(first, now_tick);
         self.publish(first, now, mark);
         Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&identity.directory) })

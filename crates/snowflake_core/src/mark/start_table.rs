@@ -171,6 +171,9 @@ fn wal_knows(identity: &Identity, context: &StartContext) -> bool {
 /// Another layout, in the record or in WAL, is the last conflict: a server that may be a copy beside its original must
 /// be told that first.
 ///
+/// No start is below the mark of another worker in WAL, if that is within the start margin: readers may have read up to
+/// there.
+///
 /// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
 /// another layout matters. If the registry has leased the worker to nobody before, a record of the same worker matters,
 /// too.
@@ -206,7 +209,15 @@ pub fn decide(
     }
     // IDs of one server ascend, even if it had another worker before.
     let had = context.lease.and(record).filter(|record| is_here(record, identity)).map_or(0, |record| record.mark);
-    Ok(StartPoint { floor: start.floor.max(begins).max(had), ..start })
+    Ok(StartPoint { floor: start.floor.max(begins).max(had).max(others_within_reach(context)), ..start })
+}
+
+/// The highest mark of another worker in WAL, if a right clock allows IDs above it; else 0. Readers may have read up to it.
+/// Further ahead, a clock was wrong: then there is no horizon until IDs are above the mark.
+pub fn others_within_reach(context: &StartContext) -> UnixMs {
+    let reach = context.now.saturating_add(context.start_margin_ms);
+    // mutant: above-other-workers
+    context.wal.map(|wal| wal.others).filter(|&others| others <= reach).unwrap_or(0)
 }
 
 /// The layout of the server that wrote to WAL last, if it is another one.

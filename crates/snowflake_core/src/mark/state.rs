@@ -34,6 +34,8 @@ pub struct MarkState {
     pub(super) write_failed: AtomicBool,
     /// The mark in WAL that counts for this worker, as it was found or written last; 0 if there is none.
     pub(super) in_wal: AtomicU64,
+    /// The horizon is not below this time: other workers have issued IDs up to there.
+    pub(super) horizon_from: AtomicU64,
     /// The [`decision`](crate::mark::trace::decision) that was told last, if it was a refusal.
     pub(super) refusal: AtomicU64,
     /// The mark in WAL before a start that failed, and the mark that this start wrote there; 0 for none.
@@ -44,6 +46,11 @@ impl MarkState {
     /// The time before which this server issues nothing; 0 if it does not wait.
     pub fn not_before(&self) -> UnixMs {
         self.start_not_before.load(Relaxed).max(self.reset_not_before.load(Relaxed))
+    }
+
+    /// The time below which there is no horizon, since other workers of the cluster have had one up to there.
+    pub fn horizon_from(&self) -> UnixMs {
+        self.horizon_from.load(Relaxed)
     }
 
     /// Whether the mark was reset by hand, and nothing may be issued for now.

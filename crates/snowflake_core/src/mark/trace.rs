@@ -75,8 +75,9 @@ events! {
     3 FoundRecord { revision, life, previous_life, mark, logged, of_worker }
     /// It has found this life in the data directory; all numbers are 0 if there is none.
     4 FoundLife { number, revision, wal_mark, worker, is_elsewhere }
-    /// It has found this mark of the worker in WAL. `layout` is that of whoever wrote last.
-    5 FoundInWal { mark, is_unknown, common, layout }
+    /// It has found this mark of the worker in WAL, and this highest one of other workers. `layout` is that of whoever wrote
+    /// last.
+    5 FoundInWal { mark, is_unknown, common, layout, others }
     /// The start table has [decided](decision) where IDs begin, or refused.
     6 Decided { decision, floor, margin_ms, was_standby, lease, lease_begins }
     /// Nothing is issued before this time.
@@ -154,9 +155,9 @@ impl Event {
 
     /// What was found in WAL.
     pub fn found_in_wal(wal: &InWal) -> Self {
-        let InWal { mark, is_unknown, common, layout: written } = *wal;
+        let InWal { mark, is_unknown, common, others, layout: written } = *wal;
         let layout = written.as_ref().map_or(0, layout);
-        Self::FoundInWal { mark: mark.unwrap_or(0), is_unknown: is_unknown.into(), common, layout }
+        Self::FoundInWal { mark: mark.unwrap_or(0), is_unknown: is_unknown.into(), common, layout, others }
     }
 
     /// What the start table has decided.

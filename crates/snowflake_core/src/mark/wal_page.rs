@@ -51,6 +51,8 @@ pub struct InWal {
     pub is_unknown: bool,
     /// A mark that counts for every worker; 0 if there is none.
     pub common: UnixMs,
+    /// The highest mark of another worker, or of all; 0 if there is none.
+    pub others: UnixMs,
     /// The layout of the server that wrote last; `None` if nobody has.
     pub layout: Option<Layout>,
 }
@@ -78,10 +80,13 @@ impl WalPage {
     pub fn look_up(&self, worker: Worker) -> InWal {
         // mutant: mark-of-worker
         let entry = self.marks.get(&worker).or_else(|| self.marks.get(&OTHERS)).copied();
+        let others = self.marks.iter().filter(|&(&other, _)| other != worker).map(|(_, &mark)| mark);
         InWal {
             mark: entry.filter(|&mark| mark != UNKNOWN),
             is_unknown: entry == Some(UNKNOWN),
             common: self.common,
+            // mutant: marks-of-others-in-wal
+            others: others.fold(self.common, UnixMs::max),
             layout: self.layout,
         }
     }
@@ -189,7 +194,10 @@ mod tests {
         assert_eq!(page.look_up(1).mark, Some(101), "above the one before");
         let read = decoded(&page.encode()).expect("a page");
         assert_eq!(read, page);
-        assert_eq!(read.look_up(1), InWal { mark: Some(101), is_unknown: false, common: 0, layout: Some(layout()) });
+        assert_eq!(
+            read.look_up(1),
+            InWal { mark: Some(101), is_unknown: false, common: 0, others: 50, layout: Some(layout()) }
+        );
         assert_eq!((read.look_up(4).mark, read.look_up(5).mark), (Some(50), None));
     }
 

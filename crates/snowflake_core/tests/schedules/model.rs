@@ -43,7 +43,7 @@ proptest! {
 }
 
 /// Rules that matter where there are several servers or other configurations, and the one that IDs wait for the mark:
-/// events do not say when an ID is issued.
+/// events do not say when an ID is issued, or a horizon read.
 const UNSEEN: &[Rule] = &[
     Rule::MarkBeforeIds,
     Rule::CopiedLifeSaysNothing,
@@ -51,6 +51,7 @@ const UNSEEN: &[Rule] = &[
     Rule::RecordNamesTimeline,
     Rule::MarksOfOthers,
     Rule::SameLayout,
+    Rule::HorizonAboveOthers,
     Rule::WaitsForStandby,
 ];
 

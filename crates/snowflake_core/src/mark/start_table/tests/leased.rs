@@ -78,3 +78,16 @@ fn a_server_that_goes_on_with_its_lease_begins_as_any_other() {
     let begun = StartContext { lease: Some(LeaseStart::Continued(MARK + 1)), ..context };
     assert_eq!(decide(Some(&stored), &this_server(), &begun).map(|start| start.floor), Ok(MARK + 1));
 }
+
+#[test]
+fn a_leased_worker_begins_above_the_marks_of_other_workers_in_wal_that_a_right_clock_can_have_reached() {
+    let beside = |others| StartContext {
+        lease: Some(LeaseStart::At(MARK)),
+        wal: Some(InWal { others, ..InWal::default() }),
+        ..CONTEXT
+    };
+    let floor = |others| decide(None, &this_server(), &beside(others)).map(|start| start.floor);
+    assert_eq!(floor(PAST_THE_MARGIN), Ok(PAST_THE_MARGIN));
+    assert_eq!(floor(PAST_THE_MARGIN + 1), Ok(MARK), "a clock was wrong");
+    assert_eq!(floor(MARK - 1), Ok(MARK));
+}
