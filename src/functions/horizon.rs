@@ -3,10 +3,11 @@
 use super::row::{Row, column};
 use crate::config::{gucs, preload};
 use crate::errors::IssueError;
-use crate::issue::horizon::{self, PreparedBefore, Who};
+use crate::issue::horizon::{self, NoHorizon, Who};
 use crate::issue::issuer;
 use crate::postgres::report::{error_report, raise};
 use pgrx::prelude::*;
+use snowflake_core::display_time;
 
 /// The ID below which every transaction of this server that has drawn IDs has ended; NULL if that cannot be known.
 #[pg_extern(sql = false)]
@@ -48,7 +49,7 @@ pub fn read(function: &str) -> Option<i64> {
         );
     }
     let read = horizon::read().unwrap_or_else(|error| error.raise());
-    read.inspect_err(|PreparedBefore| notice_prepared_before()).ok()
+    read.inspect_err(notice).ok()
 }
 
 fn must_track() {
@@ -66,14 +67,21 @@ fn must_track() {
     }
 }
 
-fn notice_prepared_before() {
-    error_report(
-        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        "there is no horizon because of a transaction that was prepared before the server started",
-    )
-    .set_detail("It has drawn IDs, or was prepared while transactions were not tracked.")
-    .set_hint("See snowflake_writers. Use COMMIT PREPARED or ROLLBACK PREPARED.")
-    .report(PgLogLevel::NOTICE);
+fn notice(reason: &NoHorizon) {
+    let report = |message| error_report(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message);
+    let report = match *reason {
+        NoHorizon::PreparedBefore => {
+            report("there is no horizon because of a transaction that was prepared before the server started")
+                .set_detail("It has drawn IDs, or was prepared while transactions were not tracked.")
+                .set_hint("See snowflake_writers. Use COMMIT PREPARED or ROLLBACK PREPARED.")
+        }
+        NoHorizon::BelowOtherWorkers(until) => {
+            report("there is no horizon because the clock is behind the IDs of another worker")
+                .set_detail(format!("Readers may have read up to {}.", display_time(until)))
+                .set_hint("Wait until the clock is there. If that is too late, see snowflake_advance().")
+        }
+    };
+    report.report(PgLogLevel::NOTICE);
 }
 
 /// A row for each transaction that holds the horizon back.

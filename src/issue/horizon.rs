@@ -5,18 +5,23 @@ use crate::issue::{issuer, without_ids};
 use crate::shared::shared;
 use crate::shared::writers::{Writer, prepared, writers};
 use pgrx::prelude::*;
-use snowflake_core::Position;
 use snowflake_core::id::layout::Series;
+use snowflake_core::{Position, UnixMs};
 use std::sync::atomic::Ordering;
 
-/// A transaction that was prepared before the server started, or before its last crash, and has drawn IDs: nobody knows
-/// which.
+/// Why there is no horizon now.
 #[derive(Debug)]
-pub struct PreparedBefore;
+pub enum NoHorizon {
+    /// A transaction that was prepared before the server started, or before its last crash, has drawn IDs: nobody knows
+    /// which.
+    PreparedBefore,
+    /// Other workers of this cluster have come further, up to this time, and so may readers.
+    BelowOtherWorkers(UnixMs),
+}
 
 /// The ID below which every transaction of this server that has drawn IDs has ended. A snapshot taken afterwards shows
 /// their rows.
-pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
+pub fn read() -> Result<Result<i64, NoHorizon>, IssueError> {
     // A server that has just started begins above all IDs that it has issued before.
     let (layout, series) = issuer::start()?;
     if !layout.sorts_within_ticks() {
@@ -30,10 +35,15 @@ pub fn read() -> Result<Result<i64, PreparedBefore>, IssueError> {
         if prepared_before.is_empty() {
             Ok(holders.iter().map(|holder| holder.first).min())
         } else {
-            Err(PreparedBefore)
+            Err(NoHorizon::PreparedBefore)
         }
     });
-    Ok(horizon.map(|position| id_at(&series, position)))
+    let from = shared().mark.horizon_from();
+    let lowest = layout.position(layout.min_id(layout.first_tick_from(from)));
+    Ok(horizon.and_then(|position| {
+        // mutant: horizon-below-other-workers
+        if position < lowest { Err(NoHorizon::BelowOtherWorkers(from)) } else { Ok(id_at(&series, position)) }
+    }))
 }
 
 /// The ID at a position; the greatest one for the position after the last.
@@ -56,7 +66,7 @@ pub enum Who {
     Prepared(u32),
 }
 
-/// All transactions that hold the horizon back, and the IDs of those that were [prepared before](PreparedBefore).
+/// All transactions that hold the horizon back, and the IDs of those that were [prepared before](NoHorizon::PreparedBefore).
 pub fn holders() -> (Vec<Holder>, Vec<u32>) {
     // In this order: a transaction that is being prepared is announced, then PostgreSQL shows it, then its entry is
     // copied, and then the process clears its own.

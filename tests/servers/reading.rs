@@ -5,21 +5,20 @@ mod outbox;
 mod poll;
 mod refusals;
 mod standby;
+mod workers;
 
 use testbed::postgres::Client;
 use testbed::{Cluster, value};
+
+const TABLE: &str = "CREATE EXTENSION snowflake_pg;
+    CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
+    INSERT INTO orders (note) VALUES ('one'), ('two'), ('three')";
 
 /// A server with a table of three rows, and a session in it.
 fn server() -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(7).set("max_prepared_transactions", 10).start();
     let mut client = cluster.connect();
-    client
-        .batch_execute(
-            "CREATE EXTENSION snowflake_pg;
-             CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
-             INSERT INTO orders (note) VALUES ('one'), ('two'), ('three')",
-        )
-        .expect("a table");
+    client.batch_execute(TABLE).expect("a table");
     (cluster, client)
 }
 
