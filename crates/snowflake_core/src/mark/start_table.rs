@@ -175,7 +175,7 @@ fn wal_knows(identity: &Identity, context: &StartContext) -> bool {
 /// there.
 ///
 /// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
-/// another layout matters. If the registry has leased the worker to nobody before, a record of the same worker matters,
+/// another layout matters, and a promoted standby begins above the start margin. If the registry has leased the worker to nobody before, a record of the same worker matters,
 /// too.
 pub fn decide(
     record: Option<&Record>,
@@ -198,7 +198,10 @@ pub fn decide(
         }
         Some(LeaseStart::At(begins)) => {
             let known = record.map_or(0, |record| record.mark_of(identity.worker)).max(in_wal(context));
-            (begins, StartPoint { floor: known, reason: StartReason::Leased })
+            // The old primary may not have sent its last marks, and readers may have read up to there.
+            // mutant: leased-after-failover
+            let floor = if context.was_standby { above_start_margin(known, context) } else { known };
+            (begins, StartPoint { floor, reason: StartReason::Leased })
         }
     };
     // What this server itself wrote last counts more: a DBA may have accepted another layout since.

@@ -80,6 +80,14 @@ fn a_server_that_goes_on_with_its_lease_begins_as_any_other() {
 }
 
 #[test]
+fn a_promoted_standby_with_a_leased_worker_begins_above_what_its_primary_has_not_sent() {
+    let promoted = StartContext { was_standby: true, lease: Some(LeaseStart::At(MARK)), ..CONTEXT };
+    assert_eq!(decide(None, &this_server(), &promoted).map(|start| start.floor), Ok(PAST_THE_MARGIN));
+    let first = StartContext { was_standby: false, ..promoted };
+    assert_eq!(decide(None, &this_server(), &first).map(|start| start.floor), Ok(MARK));
+}
+
+#[test]
 fn a_leased_worker_begins_above_the_marks_of_other_workers_in_wal_that_a_right_clock_can_have_reached() {
     let beside = |others| StartContext {
         lease: Some(LeaseStart::At(MARK)),
