@@ -11,7 +11,7 @@
 //! ```text
 //! keeper ──> extend ──> request ──> start ──> mark ──> directory_lock ──> state_file ──> replace
 //!                                 shutdown ─────┘├──> life_file ─────────────────────────────┘
-//!                                                └──> wal
+//!                                                └──> wal ──> horizon
 //! ```
 //!
 //! [`regular_file`] opens the files, and nothing else. [`lease`] says how far the registry lets the mark go, and
@@ -20,6 +20,7 @@
 
 pub mod directory_lock;
 pub mod extend;
+pub mod horizon;
 pub mod identity;
 pub mod keeper;
 pub mod lease;

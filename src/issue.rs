@@ -4,5 +4,4 @@ pub mod horizon;
 pub mod issuer;
 pub mod last_id;
 mod wait;
-mod without_ids;
 pub mod writer;

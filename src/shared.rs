@@ -5,6 +5,7 @@
 
 pub mod citus_group;
 pub mod failure;
+pub mod holders;
 pub mod lease;
 pub mod machine;
 pub mod mark_lock;
@@ -13,6 +14,7 @@ pub mod statistics;
 pub mod text;
 pub mod throttle;
 pub mod wait_queue;
+pub mod without_ids;
 pub mod writers;
 
 use crate::config::gucs;
@@ -43,6 +45,8 @@ pub struct Shared {
     pub generator: Generator,
     /// The position below which no row can appear any more.
     pub horizon: Horizon,
+    /// The horizon on the page in WAL, if this server has logged one; else 0. Written under the lock of the mark.
+    pub horizon_in_wal: AtomicU64,
     /// Whether to trust a clock that has jumped ahead.
     pub jump_guard: ForwardJumpGuard,
     /// For warnings of a clock that has jumped ahead.
@@ -122,6 +126,7 @@ impl Shared {
                 |layout| Generator::with_ticks_per_second(layout.sequence_bits(), 1000 / layout.tick_ms()),
             ),
             horizon: Horizon::default(),
+            horizon_in_wal: AtomicU64::new(0),
             jump_guard,
             jump_warnings: Throttle::default(),
             regression_warnings: Throttle::default(),

@@ -44,6 +44,6 @@ COMMENT ON COLUMN snowflake_writers.pid IS 'process ID; NULL for a prepared tran
 COMMENT ON COLUMN snowflake_writers.gid IS 'name of a prepared transaction';
 COMMENT ON COLUMN snowflake_writers.first_id IS
     'first ID that the transaction has drawn, without its tag, or a bound below it; NULL if it was prepared before the '
-    'server started: there is no horizon until it ends';
+    'server started: then the horizon stays where it was in WAL until it ends';
 COMMENT ON COLUMN snowflake_writers.first_id_at IS
     'when it has drawn the ID; if first_id is NULL, when the transaction was prepared';

@@ -7,7 +7,7 @@
 //! a synchronous standby cannot be cancelled.
 
 use crate::config::gucs;
-use crate::durable::{extend, lease, mark as durable_mark, wal};
+use crate::durable::{extend, horizon, lease, mark as durable_mark, wal};
 use crate::errors::{IssueError, summary};
 use crate::postgres::exit_hook::before_exit;
 use crate::postgres::report::warning;
@@ -22,6 +22,7 @@ use crate::worker::{self, citus_group};
 use once_cell::sync::OnceCell;
 use pgrx::bgworkers::{BackgroundWorker, SignalWakeFlags};
 use pgrx::prelude::*;
+use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;
 use snowflake_core::mark::{self, KeeperSchedule, Work};
 use std::collections::HashMap;
@@ -196,23 +197,39 @@ impl Keeper {
         let is_wanted = shared().wanted.get().is_some_and(|tick| tick >= generator.covered_until());
         let now = clock::monotonic_ms;
         let keep_warm_ms = u64::try_from(gucs::keep_warm().as_millis()).unwrap_or(u64::MAX);
-        if let Work::Sleep(left) =
-            self.schedule.wake(now(), generator.counts().issued, is_started, is_wanted, keep_warm_ms)
-        {
+        let is_awaited = is_started && horizon::is_awaited(&self.layout, self.mark());
+        let issued = generator.counts().issued;
+        let work = self.schedule.wake(now(), issued, is_started, is_wanted, is_awaited, keep_warm_ms);
+        if let Work::Sleep(left) = work {
             return Ok(left.map(Duration::from_millis));
         }
         // A backend that has just extended the mark wakes the keeper to continue from there.
-        if !is_started || is_wanted || self.is_due() {
+        if work == Work::Look && (!is_started || is_wanted || self.is_due()) {
             self.extend()?;
             shared().keeper_failure.write("");
+        } else if is_awaited {
+            self.log_horizon();
         }
         Ok(Some(Duration::from_millis(self.schedule.pause(now(), gucs::reserve_ahead_ms()))))
     }
 
+    fn mark(&self) -> UnixMs {
+        self.layout.time_of(shared().generator.covered_until())
+    }
+
     fn is_due(&self) -> bool {
-        let mark = self.layout.time_of(shared().generator.covered_until());
         let latest = trusted_clock::now_ms(&self.layout).max(shared().last_timestamp(&self.layout));
-        mark::is_due(mark, latest, gucs::reserve_ahead_ms())
+        mark::is_due(self.mark(), latest, gucs::reserve_ahead_ms())
+    }
+
+    /// Writes the horizon to WAL, for standbys.
+    fn log_horizon(&self) {
+        // mutant: past-tick-closed-for-standbys
+        horizon::close_past_tick(&self.layout);
+        // Another process that writes the mark writes the horizon, too, and reports what is wrong with the page.
+        if let Some(_lock) = mark_lock::try_take() {
+            let _ = wal::in_transaction(wal::write_horizon);
+        }
     }
 
     /// Starts the generator or extends the mark.

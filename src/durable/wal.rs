@@ -7,12 +7,13 @@
 //! itself replays it, also on servers without this library, and base backups and pg_rewind bring it. No role can reach
 //! it by SQL, and it belongs to no database, schema or transaction.
 
+use crate::durable::horizon::ForPage;
 use crate::errors::IssueError;
 use crate::postgres::sleep::{self, WaitEvent};
 use pgrx::pg_sys;
 use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;
-use snowflake_core::mark::wal_page::{FILE, InWal, WalPage};
+use snowflake_core::mark::wal_page::{FILE, InWal, PageHorizon, WalPage};
 use snowflake_core::server::identity::Worker;
 use std::fs::File;
 use std::io::Read;
@@ -33,17 +34,45 @@ pub fn read(worker: Worker) -> Result<InWal, IssueError> {
     Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.look_up(worker))
 }
 
-/// Under the lock: writes the mark of a worker, unless a higher one is there, and flushes it. Returns the mark that
-/// counts afterwards, and where its record ends in WAL.
+/// How complete this server is, which has replayed WAL up to the page.
+pub fn read_horizon() -> Result<PageHorizon, IssueError> {
+    let Some(buffer) = Buffer::find() else { return Ok(PageHorizon::Unknown) };
+    Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.horizon)
+}
+
+/// Under the lock: writes the mark of a worker, unless a higher one is there, and the horizon, and flushes both. Returns the
+/// mark that counts afterwards, and where its record ends in WAL.
 pub fn write(worker: Worker, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg_sys::XLogRecPtr), IssueError> {
     let mut counts = mark;
-    let position = sleep::with_wait_event(WaitEvent::MarkWrite, || {
-        change(|page| {
-            page.raise(worker, mark, layout, PAGE - CONTENT);
-            counts = page.look_up(worker).highest();
-        })
+    let position = change_with_horizon(ForPage::read(), |page| {
+        page.raise(worker, mark, layout, PAGE - CONTENT);
+        counts = page.look_up(worker).highest();
     })?;
     Ok((counts, position))
+}
+
+/// Under the lock: writes the horizon, if the page says less, and flushes it.
+pub fn write_horizon() -> Result<(), IssueError> {
+    let horizon = ForPage::read().filter(ForPage::is_news);
+    if horizon.is_some() {
+        change_with_horizon(horizon, |_| ())?;
+    }
+    Ok(())
+}
+
+/// Changes the page, which then has this horizon. That was read before: PostgreSQL's locks must not be taken below a buffer's.
+fn change_with_horizon(
+    horizon: Option<ForPage>,
+    edit: impl FnOnce(&mut WalPage),
+) -> Result<pg_sys::XLogRecPtr, IssueError> {
+    let position = sleep::with_wait_event(WaitEvent::MarkWrite, || {
+        change(|page| {
+            edit(page);
+            horizon.iter().for_each(|read| page.horizon = read.horizon);
+        })
+    })?;
+    horizon.iter().for_each(ForPage::is_logged);
+    Ok(position)
 }
 
 /// Under the lock: waits until synchronous standbys have this position. The wait ends early if the process must end.

@@ -2,12 +2,15 @@
 
 use super::row::{Row, column};
 use crate::config::{gucs, preload};
+use crate::durable::wal;
 use crate::errors::IssueError;
-use crate::issue::horizon::{self, NoHorizon, Who};
+use crate::issue::horizon::{self, NoHorizon};
 use crate::issue::issuer;
 use crate::postgres::report::{error_report, raise};
+use crate::shared::holders::{self, Who};
 use pgrx::prelude::*;
 use snowflake_core::display_time;
+use snowflake_core::mark::wal_page::PageHorizon;
 
 /// The ID below which every transaction of this server that has drawn IDs has ended; NULL if that cannot be known.
 #[pg_extern(sql = false)]
@@ -17,17 +20,7 @@ fn snowflake_horizon() -> Option<i64> {
 
 /// The horizon, for a function that errors name.
 pub fn read(function: &str) -> Option<i64> {
-    must_track();
-    let regression = gucs::clock_regression();
-    if !regression.keeps_order() {
-        raise(
-            error_report(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("there is no horizon while snowflake_pg.clock_regression is {regression}"),
-            )
-            .set_detail("IDs of past ticks can be issued at any time."),
-        );
-    }
+    must_be_preloaded();
     // SAFETY: a variable of this process.
     if unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ.cast_signed() {
         raise(
@@ -43,19 +36,62 @@ pub fn read(function: &str) -> Option<i64> {
     }
     // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
     if unsafe { pg_sys::RecoveryInProgress() } {
+        return read_on_standby();
+    }
+    must_track();
+    let regression = gucs::clock_regression();
+    if !regression.keeps_order() {
         raise(
-            error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "recovery is in progress")
-                .set_hint("Read the horizon on the primary, and wait until this server has replayed its WAL."),
+            error_report(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("there is no horizon while snowflake_pg.clock_regression is {regression}"),
+            )
+            .set_detail("IDs of past ticks can be issued at any time."),
         );
     }
     let read = horizon::read().unwrap_or_else(|error| error.raise());
-    read.inspect_err(notice).ok()
+    match read {
+        Ok(horizon) => Some(horizon),
+        Err(reason) => {
+            notice(&reason);
+            if let NoHorizon::PreparedBefore(last) = reason { last } else { None }
+        }
+    }
 }
 
-fn must_track() {
+/// The horizon on the page that was replayed last. All rows below it were replayed before. The settings of this server do not
+/// matter: they are the primary's.
+fn read_on_standby() -> Option<i64> {
+    match wal::read_horizon().unwrap_or_else(|error| error.raise()) {
+        PageHorizon::Below(id) => Some(id.cast_signed()),
+        PageHorizon::Withheld => {
+            error_report(
+                PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+                "there is no horizon because the clock of the primary is behind the IDs of another worker",
+            )
+            .set_detail("The primary issues IDs below a horizon that was read.")
+            .report(PgLogLevel::NOTICE);
+            None
+        }
+        PageHorizon::Unknown => raise(
+            error_report(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "WAL has no horizon, and recovery is in progress",
+            )
+            .set_detail("The primary writes it while snowflake_pg.wal_mark and snowflake_pg.track_writers are on.")
+            .set_hint("See docs/reading.md in the documentation of snowflake_pg."),
+        ),
+    }
+}
+
+fn must_be_preloaded() {
     if !preload::is_done() {
         IssueError::NotPreloaded.raise();
     }
+}
+
+fn must_track() {
+    must_be_preloaded();
     if !gucs::track_writers() {
         raise(
             error_report(
@@ -70,9 +106,10 @@ fn must_track() {
 fn notice(reason: &NoHorizon) {
     let report = |message| error_report(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message);
     let report = match *reason {
-        NoHorizon::PreparedBefore => {
-            report("there is no horizon because of a transaction that was prepared before the server started")
-                .set_detail("It has drawn IDs, or was prepared while transactions were not tracked.")
+        NoHorizon::PreparedBefore(last) => {
+            let last = if last.is_some() { "The horizon is the last one in WAL before that" } else { "WAL has none" };
+            report("a transaction that was prepared before the server started holds the horizon back")
+                .set_detail(format!("It has drawn IDs, or was prepared while transactions were not tracked. {last}."))
                 .set_hint("See snowflake_writers. Use COMMIT PREPARED or ROLLBACK PREPARED.")
         }
         NoHorizon::BelowOtherWorkers(until) => {
@@ -88,7 +125,7 @@ fn notice(reason: &NoHorizon) {
 #[pg_extern(sql = false)]
 fn snowflake_get_writers() -> SetOfIterator<'static, Row> {
     must_track();
-    let (holders, prepared_before) = horizon::holders();
+    let (holders, prepared_before) = holders::holders();
     let row = |who, first_id: Option<i64>| {
         let (pid, transaction) = match who {
             Who::Process(pid) => (Some(pid), None),
@@ -99,7 +136,7 @@ fn snowflake_get_writers() -> SetOfIterator<'static, Row> {
     let mut rows: Vec<_> = prepared_before.into_iter().map(|id| row(Who::Prepared(id), None)).collect();
     if !holders.is_empty() {
         let (_, series) = issuer::start().unwrap_or_else(|error| error.raise());
-        rows.extend(holders.into_iter().map(|holder| row(holder.who, Some(horizon::id_at(&series, holder.first)))));
+        rows.extend(holders.into_iter().map(|holder| row(holder.who, Some(series.id_at(holder.first).cast_signed()))));
     }
     SetOfIterator::new(rows)
 }

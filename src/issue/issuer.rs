@@ -121,17 +121,6 @@ pub fn start() -> Result<(Layout, Series), IssueError> {
     Ok((issuer.layout, issuer.series))
 }
 
-/// Lets no more IDs into the tick of the last one, if the clock has passed it.
-pub fn close_past_tick() -> Result<(), IssueError> {
-    let issuer = issuer()?;
-    let last = issuer.generator.last_tick();
-    if last < issuer.now()?.0 {
-        // Covered by the mark, since an ID of it was issued.
-        issuer.generator.advance(last);
-    }
-    Ok(())
-}
-
 /// Puts all new IDs into later ticks than this one.
 pub fn advance(past: Tick) -> Result<(), IssueError> {
     let issuer = issuer()?;

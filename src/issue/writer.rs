@@ -3,8 +3,8 @@
 //! A transaction *enters* before it takes its first ID, on the slow path of [`super::issuer`]. The fast path only asks
 //! whether it [`has_entered`]. PostgreSQL calls [`on_end`] when the rows of the transaction have become visible.
 
-use super::without_ids;
 use crate::config::gucs;
+use crate::shared::without_ids;
 use crate::shared::writers::{Writer, prepared, writers};
 use pgrx::prelude::*;
 use snowflake_core::Position;

@@ -410,5 +410,5 @@ fn every_hint_that_names_a_document_says_whose_it_is() {
             }
         }
     }
-    assert_eq!(seen, 4);
+    assert_eq!(seen, 5);
 }

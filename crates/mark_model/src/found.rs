@@ -118,7 +118,7 @@ fn in_wal(at: &Server, world: &World) -> InWal {
     let layout = page.layout.map(|layout| LAYOUTS[usize::from(layout)]);
     let layout = layout.filter(|_| world.keeps(Rule::SameLayout));
     let others = world.others.unwrap_or_else(|| page.highest(1 - at.worker));
-    let says = |mark, is_unknown| InWal { mark, is_unknown, common: 0, others, layout };
+    let says = |mark, is_unknown| InWal { mark, is_unknown, others, layout, ..InWal::default() };
     // Without what a start of this process has written, which then failed.
     match page.workers[usize::from(at.worker)] {
         InPage::Mark(mark) if at.unfinished.is_some_and(|(_, written)| mark == written) => {

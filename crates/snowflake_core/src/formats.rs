@@ -94,7 +94,8 @@
 //! | 32 | 72 | layout, spelled out, padded with zeros |
 //! | 104 | 4 | how many workers are listed |
 //! | 108 | 4 | 0 |
-//! | 112 | 16 each | workers and their marks |
+//! | 112 | 8 | the horizon, an ID; 0 if there is none, 1 if it is withheld |
+//! | 120 | 16 each | workers and their marks |
 //! | | | fields of a later version, which an older library keeps |
 //! | | 4 | checksum |
 //!

@@ -1,12 +1,12 @@
 //! Transactions that insert rows and commit in any order, and readers that follow the table by ID.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, PATIENCE};
 use postgres::{Client, Config, NoTls};
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The table `written`, with IDs, which they write and read.
 const TABLE: &str = "CREATE TABLE written (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
@@ -24,17 +24,21 @@ pub enum Reader {
 
 /// Writers and readers at work.
 pub struct Traffic {
-    config: Config,
+    /// Where the writers and the readers of the primary are.
+    primary: Arc<Mutex<Config>>,
     stop: Arc<AtomicBool>,
     writers: Vec<JoinHandle<()>>,
     finished: Arc<AtomicBool>,
-    readers: Vec<(Reader, JoinHandle<Vec<i64>>)>,
+    readers: Vec<(Reader, String, JoinHandle<Vec<i64>>)>,
+    standbys: Vec<Config>,
 }
 
 /// What a reader has seen of the rows in the final table.
 #[derive(Debug)]
 pub struct Seen {
     pub reader: Reader,
+    /// Where it has read.
+    pub at: String,
     /// Rows that it has read.
     pub read: usize,
     /// Rows of the table that it has not read.
@@ -51,46 +55,68 @@ impl Traffic {
     /// Creates the table, and starts writers and one reader of each kind.
     pub fn start(cluster: &Cluster, writers: usize) -> Self {
         cluster.connect().batch_execute(TABLE).expect("a table");
-        let config = cluster.config();
+        let primary = Arc::new(Mutex::new(cluster.config()));
         let [stop, finished] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let spawn_writer = |_| {
-            let (config, stop) = (config.clone(), Arc::clone(&stop));
-            thread::spawn(move || sessions(&config, &stop, write))
+            let (primary, stop) = (Arc::clone(&primary), Arc::clone(&stop));
+            thread::spawn(move || sessions(&primary, &stop, write))
         };
         let mut threads: Vec<_> = (0..writers).map(spawn_writer).collect();
         threads.extend((0..writers.div_ceil(16)).map(|_| {
-            let (config, stop) = (config.clone(), Arc::clone(&stop));
-            thread::spawn(move || sessions(&config, &stop, end_prepared))
+            let (primary, stop) = (Arc::clone(&primary), Arc::clone(&stop));
+            thread::spawn(move || sessions(&primary, &stop, end_prepared))
         }));
-        let readers = [Reader::Naive, Reader::Horizon, Reader::Poll].map(|reader| {
-            let (config, finished) = (config.clone(), Arc::clone(&finished));
-            let read = move || {
-                let mut seen = Vec::new();
-                sessions(&config, &finished, |client, finished| reader.follow(client, finished, &mut seen));
-                seen
-            };
-            (reader, thread::spawn(read))
-        });
-        Self { config, stop, writers: threads, finished, readers: readers.into() }
+        let mut traffic = Self { primary, stop, writers: threads, finished, readers: Vec::new(), standbys: Vec::new() };
+        for reader in [Reader::Naive, Reader::Horizon, Reader::Poll] {
+            traffic.read(reader, "the primary", Arc::clone(&traffic.primary));
+        }
+        traffic
+    }
+
+    /// Starts two readers of a standby, which stay there.
+    pub fn read_from(&mut self, standby: &Cluster, name: &str) {
+        for reader in [Reader::Horizon, Reader::Poll] {
+            self.read(reader, name, Arc::new(Mutex::new(standby.config())));
+        }
+        self.standbys.push(standby.config());
+    }
+
+    fn read(&mut self, reader: Reader, name: &str, at: Arc<Mutex<Config>>) {
+        let finished = Arc::clone(&self.finished);
+        let read = move || {
+            let mut seen = Vec::new();
+            sessions(&at, &finished, |client, finished| reader.follow(client, finished, &mut seen));
+            seen
+        };
+        self.readers.push((reader, name.to_owned(), thread::spawn(read)));
+    }
+
+    /// The writers and the readers of the primary connect to this server from now on.
+    pub fn move_to(&self, promoted: &Cluster) {
+        *self.primary.lock().expect("a server") = promoted.config();
     }
 
     /// Stops the writers, lets the readers reach the end of the table, and compares what they have read with it.
     pub fn finish(self) -> (usize, Vec<Seen>) {
         self.stop.store(true, Ordering::Relaxed);
         self.writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
-        let mut client = self.config.connect(NoTls).expect("a session");
+        let primary = self.primary.lock().expect("a server").clone();
+        let mut client = primary.connect(NoTls).expect("a session");
         let gids = client.query("SELECT gid FROM pg_prepared_xacts", &[]).expect("prepared transactions");
         for gid in gids {
             client.batch_execute(&format!("COMMIT PREPARED '{}'", gid.get::<_, &str>(0))).expect("the end of it");
         }
         let rows = client.query("SELECT id FROM written", &[]).expect("the rows");
         let table: HashSet<i64> = rows.iter().map(|row| row.get(0)).collect();
+        let last = table.iter().max().copied().unwrap_or(0);
+        self.standbys.iter().for_each(|standby| wait_until_complete(standby, last));
         self.finished.store(true, Ordering::Relaxed);
-        let judge = |(reader, thread): (Reader, JoinHandle<Vec<i64>>)| {
+        let judge = |(reader, at, thread): (Reader, String, JoinHandle<Vec<i64>>)| {
             let ids = thread.join().expect("a reader");
             let distinct: HashSet<_> = ids.iter().copied().collect();
             Seen {
                 reader,
+                at,
                 read: ids.len(),
                 missed: table.difference(&distinct).count(),
                 repeated: ids.len() - distinct.len(),
@@ -102,13 +128,26 @@ impl Traffic {
     }
 }
 
+/// Waits until a standby says that it has all rows, of which this one is the last.
+fn wait_until_complete(standby: &Config, last: i64) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut client = standby.connect(NoTls).expect("a session");
+    let mut horizon =
+        || client.query_one("SELECT snowflake_horizon()", &[]).expect("a horizon").get::<_, Option<i64>>(0);
+    while horizon().is_none_or(|horizon| horizon <= last) {
+        assert!(Instant::now() < deadline, "a standby is complete up to {:?}, not {last}", horizon());
+        sleep(Duration::from_millis(10));
+    }
+}
+
 /// Works in one session after the other until all is done, whatever crashes of the server.
 fn sessions(
-    config: &Config,
+    at: &Mutex<Config>,
     stop: &AtomicBool,
     mut work: impl FnMut(&mut Client, &AtomicBool) -> Result<(), postgres::Error>,
 ) {
     loop {
+        let config = at.lock().expect("a server").clone();
         match config.connect(NoTls).and_then(|mut client| work(&mut client, stop)) {
             Ok(()) => return,
             Err(_) => sleep(Duration::from_millis(20)),

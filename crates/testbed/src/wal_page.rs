@@ -1,11 +1,13 @@
 //! How the tests read and write the page with the marks in WAL.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, PATIENCE};
 use snowflake_core::UnixMs;
-use snowflake_core::mark::wal_page::{FILE, WalPage};
+use snowflake_core::mark::wal_page::{FILE, PageHorizon, WalPage};
 use snowflake_core::server::identity::Worker;
 use std::fs;
 use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// The worker of most tests.
 const WORKER: Worker = 1;
@@ -30,6 +32,19 @@ impl Cluster {
         self.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
         let page = fs::read(self.wal_page_file()).ok()?;
         decode(&page).look_up(WORKER).mark
+    }
+
+    /// Waits until this is the horizon in WAL, on a running primary.
+    pub fn wait_until_horizon_in_wal(&self, id: i64) {
+        let deadline = Instant::now() + PATIENCE;
+        let in_wal = || {
+            self.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
+            decode(&fs::read(self.wal_page_file()).expect("a page")).horizon
+        };
+        while in_wal() != PageHorizon::Below(id.cast_unsigned()) {
+            assert!(Instant::now() < deadline, "the horizon in WAL is {:?}, not {id}", in_wal());
+            sleep(Duration::from_millis(20));
+        }
     }
 
     /// Raises the mark of worker 1 in the file of a stopped server.

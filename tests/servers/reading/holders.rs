@@ -131,17 +131,18 @@ fn a_prepared_transaction_holds_the_horizon_back_until_another_session_ends_it()
 }
 
 #[test]
-fn there_is_no_horizon_while_a_transaction_is_prepared_that_is_older_than_the_server() {
+fn the_last_horizon_in_wal_stays_while_a_transaction_is_prepared_that_is_older_than_the_server() {
     for how in [Signal::INT, Signal::QUIT] {
         let (mut cluster, mut client) = server();
         client.batch_execute("BEGIN").expect("a transaction");
-        insert(&mut client);
+        let held = insert(&mut client);
         client.batch_execute("PREPARE TRANSACTION 'old'").expect("a prepared transaction");
         client.batch_execute("BEGIN; CREATE TABLE t (); PREPARE TRANSACTION 'without IDs'").expect("another one");
+        cluster.wait_until_horizon_in_wal(held);
         cluster.restart(how);
         let mut client = cluster.connect();
         insert(&mut client);
-        assert_eq!((horizon(&mut client), polled(&mut client)), (None, 0));
+        assert_eq!((horizon(&mut client), polled(&mut client)), (Some(held), 3));
         let who = "SELECT concat_ws(' ', pid, gid, first_id) FROM snowflake_writers WHERE first_id_at < now()";
         assert_eq!(value(&mut client, who), "old");
         // A new one is known.

@@ -1,47 +1,158 @@
 //! Readers on a standby, and after its promotion.
 
 use super::{horizon, insert, polled, server};
-use testbed::{Cluster, error, test, value};
+use testbed::postgres::Client;
+use testbed::{Builder, Cluster, Signal, error, test, value};
+
+fn standby() -> Builder {
+    Cluster::builder().worker(8).set("max_prepared_transactions", 10)
+}
+
+/// Waits until the server of a reader has this row below its horizon.
+fn wait_for(reader: &Cluster, id: i64) {
+    reader.wait_until(&format!("SELECT snowflake_horizon() > {id}"));
+}
 
 #[test]
-fn a_standby_has_no_horizon_and_can_be_read_below_that_of_the_primary_when_it_has_replayed_as_far() {
-    let (primary, mut client) = server();
-    let standby = Cluster::builder().worker(8).set("max_prepared_transactions", 10).standby_of(&primary);
-    let mut reader = standby.connect();
-    for query in ["SELECT snowflake_horizon()", "SELECT * FROM snowflake_poll(NULL::orders, 0)"] {
-        let refused = error(&mut reader, query);
-        assert_eq!(refused.message(), "recovery is in progress");
-    }
+fn a_standby_knows_how_complete_it_is_and_shows_all_rows_below_also_when_the_primary_is_idle() {
+    let primary = Cluster::builder().worker(7).set("max_prepared_transactions", 10).set("snowflake_pg.keep_warm", 0);
+    let primary = primary.start();
+    let mut client = primary.connect();
+    client.batch_execute(super::TABLE).expect("a table");
+    let standby = standby().standby_of(&primary);
+    let cascade = Cluster::builder().worker(9).set("max_prepared_transactions", 10).standby_of(&standby);
+    let mut readers = [standby.connect(), cascade.connect()];
     let mut other = primary.connect();
     other.batch_execute("BEGIN").expect("a transaction");
     let open = insert(&mut other);
-    insert(&mut client);
-    // As docs/reading.md has it.
-    for expected in [3, 5] {
-        let horizon = value(&mut client, "SELECT snowflake_horizon()");
-        let position = value(&mut client, "SELECT pg_current_wal_insert_lsn()");
-        // What is inserted now must not be among the rows.
-        insert(&mut client);
-        standby.wait_until(&format!("SELECT pg_last_wal_replay_lsn() >= '{position}'"));
-        let rows = format!("SELECT count(*) FROM orders WHERE id < {horizon}");
-        assert_eq!(value(&mut reader, &rows), expected.to_string(), "the open transaction has drawn {open}");
-        if expected == 3 {
-            other.batch_execute("ROLLBACK").expect("its end");
-        }
+    let later = insert(&mut client);
+    for server in [&standby, &cascade] {
+        wait_for(server, open - 1);
+        server.wait_until(&format!("SELECT EXISTS (SELECT FROM orders WHERE id = {later})"));
     }
+    for reader in &mut readers {
+        assert_eq!((horizon(reader), polled(reader)), (Some(open), 3), "the open transaction holds it back");
+    }
+    // The keeper has no other reason to look.
+    primary.wait_until_mark_has_passed();
+    other.batch_execute("COMMIT").expect("its end");
+    // Nothing else happens on the primary.
+    for server in [&standby, &cascade] {
+        wait_for(server, later);
+    }
+    let same = readers.each_mut().map(|reader| (horizon(reader), polled(reader)));
+    assert_eq!(same[0], same[1]);
+    assert_eq!(same[0].1, 5);
+    assert!(same[0].0 <= horizon(&mut client));
+    primary.wait_until_keeper_rests();
+}
+
+#[test]
+fn a_standby_has_the_last_row_whatever_its_tag_is() {
+    let layout = "t41 w5 h8 s9";
+    let primary = Cluster::builder().worker(7).set("snowflake_pg.layout", layout).start();
+    let table = "CREATE EXTENSION snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY)";
+    primary.connect().batch_execute(table).expect("a table");
+    let standby = Cluster::builder().worker(8).set("snowflake_pg.layout", layout).standby_of(&primary);
+    let insert = "INSERT INTO orders SELECT snowflake_nextval_tagged(255) RETURNING id";
+    let last = value(&mut primary.connect(), insert).parse().expect("an ID");
+    wait_for(&standby, last);
+}
+
+#[test]
+fn a_poll_on_a_standby_reads_the_horizon_first_and_then_the_rows() {
+    let (primary, mut client) = server();
+    let standby = standby().standby_of(&primary);
+    let first = insert(&mut client);
+    wait_for(&standby, first);
+    // The statement has a snapshot when it waits.
+    let mut reader = standby.connect();
+    let waits = "SELECT count(*) FROM (SELECT pg_sleep(5) OFFSET 0) AS pause, snowflake_poll(NULL::orders, 0)";
+    let read = std::thread::spawn(move || value(&mut reader, waits));
+    standby.wait_until("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')");
+    let second = insert(&mut client);
+    wait_for(&standby, second);
+    assert_eq!(read.join().expect("a reader"), "5");
+}
+
+#[test]
+fn a_standby_whose_primary_does_not_write_the_horizon_says_so() {
+    let primary = Cluster::builder().worker(7).set("snowflake_pg.wal_mark", "off").start();
+    primary.connect().batch_execute(super::TABLE).expect("a table");
+    let standby = Cluster::builder().worker(8).standby_of(&primary);
+    for query in ["SELECT snowflake_horizon()", "SELECT * FROM snowflake_poll(NULL::orders, 0)"] {
+        let refused = error(&mut standby.connect(), query);
+        assert_eq!(refused.message(), "WAL has no horizon, and recovery is in progress");
+    }
+}
+
+#[test]
+fn a_standby_has_no_horizon_while_its_primary_issues_ids_below_that_of_another_worker() {
+    let mut primary = Cluster::builder().worker(7).own_clock().start();
+    primary.set_clock(60.0);
+    let mut client = primary.connect();
+    client.batch_execute(super::TABLE).expect("a table");
+    let standby = Cluster::builder().worker(9).standby_of(&primary);
+    let first = insert(&mut client);
+    wait_for(&standby, first);
+    let mut reader = standby.connect();
+    let read = horizon(&mut reader).expect("a horizon");
+    primary.stop(Signal::INT);
+    primary.configure("snowflake_pg.worker_id", 8);
+    primary.set_clock(0.0);
+    primary.start();
+    let mut client = primary.connect();
+    let below = insert(&mut client);
+    assert!(below < read, "the clock is behind");
+    standby.wait_until(&format!("SELECT EXISTS (SELECT FROM orders WHERE id = {below})"));
+    assert_eq!((horizon(&mut reader), polled(&mut reader)), (None, 0));
+    primary.set_clock(70.0);
+    let above = insert(&mut client);
+    wait_for(&standby, above);
+    assert_eq!(polled(&mut reader), 6);
 }
 
 #[test]
 fn after_a_promotion_a_transaction_prepared_on_the_old_primary_is_waited_for() {
     let (primary, mut client) = server();
-    let standby = Cluster::builder().worker(8).set("max_prepared_transactions", 10).standby_of(&primary);
+    let standby = standby().standby_of(&primary);
     client.batch_execute("BEGIN").expect("a transaction");
-    insert(&mut client);
+    let prepared = insert(&mut client);
     client.batch_execute("PREPARE TRANSACTION 'moved'").expect("a prepared transaction");
+    wait_for(&standby, prepared - 1);
     standby.wait_for_commits_of(&primary);
-    standby.promote();
     let mut reader = standby.connect();
-    assert_eq!((horizon(&mut reader), polled(&mut reader)), (None, 0));
+    assert_eq!((horizon(&mut reader), polled(&mut reader)), (Some(prepared), 3));
+    standby.promote();
+    let after = insert(&mut reader);
+    assert_eq!((horizon(&mut reader), polled(&mut reader)), (Some(prepared), 3));
     reader.batch_execute("COMMIT PREPARED 'moved'").expect("its end");
-    assert_eq!(polled(&mut reader), 4);
+    assert!(horizon(&mut reader) > Some(after));
+    assert_eq!(polled(&mut reader), 5);
+}
+
+/// The rows that a reader gets who has read as far as it could.
+fn rest(reader: &mut Client, after: i64) -> Vec<i64> {
+    let rows = reader.query("SELECT id FROM snowflake_poll(NULL::orders, $1)", &[&after]).expect("rows");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+#[test]
+fn readers_of_a_standby_go_on_where_they_were_when_it_is_promoted_with_a_worker_of_its_own() {
+    let (mut primary, mut client) = server();
+    let standby = standby().standby_of(&primary);
+    let cascade = Cluster::builder().worker(9).set("max_prepared_transactions", 10).standby_of(&standby);
+    let last = insert(&mut client);
+    for server in [&standby, &cascade] {
+        wait_for(server, last);
+    }
+    let read = horizon(&mut standby.connect()).expect("a horizon");
+    primary.stop(Signal::KILL);
+    standby.promote();
+    let new = insert(&mut standby.connect());
+    assert!(new >= read);
+    for server in [&standby, &cascade] {
+        wait_for(server, new);
+        assert_eq!(rest(&mut server.connect(), last), [new]);
+    }
 }

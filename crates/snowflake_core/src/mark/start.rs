@@ -7,7 +7,7 @@ use crate::mark::life::LastLife;
 use crate::mark::record::{OtherMarks, Record};
 use crate::mark::start_table::{StartContext, StartPoint, decide, others_within_reach};
 use crate::mark::trace::{Event, decision};
-use crate::mark::wal_page::InWal;
+use crate::mark::wal_page::{InWal, PageHorizon};
 use crate::server::identity::{Identity, Worker};
 use crate::server::lease::{Lease, LeaseStart};
 use crate::{Tick, UnixMs};
@@ -24,6 +24,8 @@ pub struct Plan {
     point: StartPoint,
     /// The highest mark of another worker in WAL.
     others: UnixMs,
+    /// What WAL says of the horizon.
+    horizon: PageHorizon,
     is_first: bool,
     events: [Event; 5],
 }
@@ -109,8 +111,10 @@ impl<S: Storage> Mark<'_, S> {
         if is_pushed && layout.first_tick_from(point.floor) > layout.last_tick() && layout.tick_at(now).is_ok() {
             return Err(Refusal::LayoutEndsBefore { layout, begin: point.floor }.into());
         }
-        let others = context.wal.map_or(0, |wal| wal.others);
-        Ok(Plan { identity, now, record, last_life, point, others, is_first, events })
+        // Those of another layout, which was accepted, say nothing of these IDs.
+        let of_layout = context.wal.filter(|wal| wal.layout == Some(layout));
+        let InWal { others, horizon, .. } = of_layout.unwrap_or_default();
+        Ok(Plan { identity, now, record, last_life, point, others, horizon, is_first, events })
     }
 
     /// What matters at a start of this worker, apart from the record. An error of WAL is reported when marks are
@@ -181,11 +185,13 @@ impl<S: Storage> Mark<'_, S> {
 
     fn start_at(&mut self, first: Tick, now_tick: Tick, wanted: UnixMs, plan: Plan) -> Result<Begin, S::Error> {
         let (layout, state) = (self.settings.layout, self.state);
-        let Plan { now, identity, record, last_life, point, others: horizon_from, .. } = plan;
+        let Plan { now, identity, record, last_life, point, others, horizon, .. } = plan;
         let known = record.map_or(0, |record| record.mark_of(identity.worker));
         let begin = layout.time_of(first);
         assert!(begin >= point.floor && begin >= known, "I2: IDs would begin at {begin}, and the mark is {known}");
         let point = StartPoint { floor: begin, ..point };
+        // Before the first mark, which tells standbys, and the first horizon.
+        state.begin_horizon(begin, others, horizon);
         self.log_first(identity.worker, wanted)?;
         let mark = wanted.min(self.limit()?);
         if mark <= begin {
@@ -216,8 +222,6 @@ impl<S: Storage> Mark<'_, S> {
         let was_pending = state.start_not_before.swap(0, Relaxed) > 0;
         state.reset_not_before.store(0, Relaxed);
         state.unfinished_start[1].store(0, Relaxed);
-        // Before the first horizon.
-        state.horizon_from.store(horizon_from, Relaxed);
         self.generator.start(first, now_tick);
         self.publish(first, now, mark);
         Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&identity.directory) })

@@ -2,6 +2,7 @@
 
 use crate::UnixMs;
 use crate::mark::reservation::Extension;
+use crate::mark::wal_page::PageHorizon;
 use crate::server::identity::Inode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -34,8 +35,10 @@ pub struct MarkState {
     pub(super) write_failed: AtomicBool,
     /// The mark in WAL that counts for this worker, as it was found or written last; 0 if there is none.
     pub(super) in_wal: AtomicU64,
-    /// The horizon is not below this time: other workers have issued IDs up to there.
-    pub(super) horizon_from: AtomicU64,
+    /// The horizon is not below this time: other workers have issued IDs up to there. 0 if this server has begun above them.
+    horizon_from: AtomicU64,
+    /// The last horizon of the cluster before this start; 0 if none is known.
+    last_horizon: AtomicU64,
     /// The [`decision`](crate::mark::trace::decision) that was told last, if it was a refusal.
     pub(super) refusal: AtomicU64,
     /// The mark in WAL before a start that failed, and the mark that this start wrote there; 0 for none.
@@ -48,9 +51,30 @@ impl MarkState {
         self.start_not_before.load(Relaxed).max(self.reset_not_before.load(Relaxed))
     }
 
-    /// The time below which there is no horizon, since other workers of the cluster have had one up to there.
+    /// The time below which there is no horizon, since other workers of the cluster have had one up to there; 0 if this
+    /// server has begun above them.
     pub fn horizon_from(&self) -> UnixMs {
         self.horizon_from.load(Relaxed)
+    }
+
+    /// The last horizon of the cluster before this start, an ID: all rows below it were committed before. `None` if none is
+    /// known.
+    pub fn last_horizon(&self) -> Option<u64> {
+        Some(self.last_horizon.load(Relaxed)).filter(|&id| id > 0)
+    }
+
+    /// Under the lock: keeps what a start that begins here has found in WAL.
+    pub(super) fn begin_horizon(&self, begin: UnixMs, others: UnixMs, found: PageHorizon) {
+        let is_below = begin < others;
+        self.horizon_from.store(if is_below { others } else { 0 }, Relaxed);
+        let last = if let PageHorizon::Below(id) = found
+            && !is_below
+        {
+            id
+        } else {
+            0
+        };
+        self.last_horizon.store(last, Relaxed);
     }
 
     /// Whether the mark was reset by hand, and nothing may be issued for now.

@@ -155,7 +155,7 @@ impl Event {
 
     /// What was found in WAL.
     pub fn found_in_wal(wal: &InWal) -> Self {
-        let InWal { mark, is_unknown, common, others, layout: written } = *wal;
+        let InWal { mark, is_unknown, common, others, layout: written, horizon: _ } = *wal;
         let layout = written.as_ref().map_or(0, layout);
         Self::FoundInWal { mark: mark.unwrap_or(0), is_unknown: is_unknown.into(), common, layout, others }
     }

@@ -4,6 +4,8 @@
 //!
 //! A mark of 0 says that the worker has issued IDs without a mark here. The worker whose bits are all 1 stands for
 //! every worker that is not listed.
+//!
+//! The page also has the [horizon](PageHorizon) of the primary, for readers on standbys.
 
 use crate::UnixMs;
 use crate::formats::{CHECKSUM, Format, Newer, Release, u32_at, u64_at};
@@ -24,7 +26,8 @@ const OTHERS: Worker = Worker::MAX;
 const COMMON: usize = 24;
 const LAYOUT: std::ops::Range<usize> = 32..104;
 const COUNT: usize = LAYOUT.end;
-const ENTRIES: usize = 112;
+const HORIZON: usize = 112;
+const ENTRIES: usize = 120;
 const ENTRY: usize = 16;
 /// How many bytes are free for the fields of a later version.
 const FREE: usize = 64;
@@ -38,8 +41,43 @@ pub struct WalPage {
     common: UnixMs,
     /// The layout of the server that wrote last.
     layout: Option<Layout>,
+    /// How complete a server is that has replayed the page.
+    pub horizon: PageHorizon,
     /// What a later library has written behind that.
     later: Vec<u8>,
+}
+
+/// How complete a server is that has replayed the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageHorizon {
+    /// Nobody has said so, or IDs are issued without marks here.
+    #[default]
+    Unknown,
+    /// IDs are issued below one that readers may have passed.
+    Withheld,
+    /// Every transaction with an ID below this one has ended, and its end is in WAL before the page. Of the page's layout.
+    Below(u64),
+}
+
+impl PageHorizon {
+    /// 0 and 1 are no horizon: IDs begin above them.
+    const WITHHELD: u64 = 1;
+
+    fn encode(self) -> u64 {
+        match self {
+            Self::Unknown => 0,
+            Self::Withheld => Self::WITHHELD,
+            Self::Below(id) => id,
+        }
+    }
+
+    fn decode(number: u64) -> Self {
+        match number {
+            0 => Self::Unknown,
+            Self::WITHHELD => Self::Withheld,
+            id => Self::Below(id),
+        }
+    }
 }
 
 /// What the page says of one worker.
@@ -55,6 +93,8 @@ pub struct InWal {
     pub others: UnixMs,
     /// The layout of the server that wrote last; `None` if nobody has.
     pub layout: Option<Layout>,
+    /// How complete a server is that has replayed the page.
+    pub horizon: PageHorizon,
 }
 
 impl InWal {
@@ -88,6 +128,7 @@ impl WalPage {
             // mutant: marks-of-others-in-wal
             others: others.fold(self.common, UnixMs::max),
             layout: self.layout,
+            horizon: self.horizon,
         }
     }
 
@@ -103,9 +144,17 @@ impl WalPage {
     /// know that: a worker that is not on the page has never issued any.
     pub fn disown(&mut self, worker: Worker, layout: Layout, room: usize) {
         self.set(worker, UNKNOWN, layout, room);
+        // Nobody will say when IDs are issued below it.
+        // mutant: disowned-horizon
+        self.horizon = PageHorizon::Unknown;
     }
 
     fn set(&mut self, worker: Worker, mark: UnixMs, layout: Layout, room: usize) {
+        if self.layout != Some(layout) {
+            // It was an ID of the other one.
+            // mutant: horizon-of-layout
+            self.horizon = PageHorizon::Unknown;
+        }
         // mutant: layout-to-wal
         self.layout = Some(layout);
         self.marks.insert(worker, mark);
@@ -139,7 +188,8 @@ impl WalPage {
         bytes.extend(layout.bytes());
         bytes.resize(COUNT, 0);
         bytes.extend(count.to_le_bytes());
-        bytes.resize(ENTRIES, 0);
+        bytes.resize(HORIZON, 0);
+        bytes.extend(self.horizon.encode().to_le_bytes());
         for (worker, mark) in &self.marks {
             bytes.extend([*worker, *mark].map(u64::to_le_bytes).as_flattened());
         }
@@ -164,6 +214,7 @@ impl WalPage {
             marks: entries.iter().map(|entry| (u64_at(entry, 0), u64_at(entry, 8))).collect(),
             common: u64_at(bytes, COMMON),
             layout: Layout::from_spelled_out(layout),
+            horizon: PageHorizon::decode(u64_at(bytes, HORIZON)),
             later: later.to_vec(),
         })
     }
@@ -194,11 +245,26 @@ mod tests {
         assert_eq!(page.look_up(1).mark, Some(101), "above the one before");
         let read = decoded(&page.encode()).expect("a page");
         assert_eq!(read, page);
-        assert_eq!(
-            read.look_up(1),
-            InWal { mark: Some(101), is_unknown: false, common: 0, others: 50, layout: Some(layout()) }
-        );
+        assert_eq!(read.look_up(1), InWal { mark: Some(101), others: 50, layout: Some(layout()), ..InWal::default() });
         assert_eq!((read.look_up(4).mark, read.look_up(5).mark), (Some(50), None));
+    }
+
+    #[test]
+    fn a_page_keeps_the_horizon_until_the_layout_changes_or_ids_are_issued_without_marks() {
+        let mut page = WalPage::default();
+        let read = |page: &WalPage| decoded(&page.encode()).expect("a page").horizon;
+        page.raise(1, 100, layout(), ROOM);
+        assert_eq!(read(&page), PageHorizon::Unknown);
+        for horizon in [PageHorizon::Below(u64::MAX >> 1), PageHorizon::Withheld, PageHorizon::Below(77)] {
+            page.horizon = horizon;
+            page.raise(2, 100, layout(), ROOM);
+            assert_eq!((read(&page), page.look_up(3).horizon), (horizon, horizon));
+        }
+        let mut other = page.clone();
+        other.raise(1, 200, "discord".parse().expect("a layout"), ROOM);
+        assert_eq!(read(&other), PageHorizon::Unknown);
+        page.disown(1, layout(), ROOM);
+        assert_eq!(read(&page), PageHorizon::Unknown);
     }
 
     #[test]
@@ -297,7 +363,7 @@ mod tests {
         #[test]
         fn no_worker_is_ever_known_by_less_than_its_highest_mark(
             raises in prop::collection::vec((0_u64..60, 0_u64..1000, prop::bool::weighted(0.2)), 1..300),
-            room in 196_usize..760,
+            room in 204_usize..768,
         ) {
             let (mut page, mut highest) = (WalPage::default(), BTreeMap::new());
             for (worker, mark, is_off) in raises {

@@ -10,7 +10,7 @@ use snowflake_core::mark::lives::{self, End, LifeSpan};
 use snowflake_core::mark::record::{LaterFields, OtherMarks, Record};
 use snowflake_core::mark::state_file::{self, Damage};
 use snowflake_core::mark::trace::{Entry, Event, file};
-use snowflake_core::mark::wal_page::WalPage;
+use snowflake_core::mark::wal_page::{PageHorizon, WalPage};
 use snowflake_core::server::identity::{Identity, Inode};
 use snowflake_core::server::lease::{self, Lease, Location};
 use snowflake_core::server::vmclock::Machine;
@@ -66,8 +66,9 @@ fn page() -> WalPage {
     let mut page = WalPage::default();
     // One worker that no longer has room, one with a mark, and one without.
     page.raise(3, 1_500_000_000_000, layout(), 1000);
-    page.raise(5, 1_700_000_000_100, layout(), 200);
+    page.raise(5, 1_700_000_000_100, layout(), 208);
     page.disown(6, layout(), 1000);
+    page.horizon = PageHorizon::Below(0x0123_4567_89AB_CDEF);
     page
 }
 

@@ -12,6 +12,7 @@ struct Table {
     server: Arc<Server>,
     horizon: Horizon,
     entries: [Entry; 2],
+    /// In the order of their records in WAL.
     committed: Mutex<Vec<Position>>,
 }
 
@@ -95,6 +96,24 @@ fn every_row_below_the_horizon_is_visible_to_whoever_has_read_it_before() {
         assert_complete(horizon, &seen, &taken);
         let (last, all) = table.read();
         assert!(taken.iter().all(|&row| row < last && all.contains(&row)), "the horizon stays behind");
+    });
+}
+
+/// The keeper reads the horizon, and then logs the page, while others read the horizon, too. What is in WAL before the page
+/// is what a standby shows with it.
+#[test]
+fn every_row_below_the_horizon_of_a_page_is_in_wal_before_the_page() {
+    explore(|| {
+        let table = Table::new();
+        let other = Arc::clone(&table);
+        let writer = thread::spawn(move || other.insert(0, 2));
+        let other = Arc::clone(&table);
+        let reader = thread::spawn(move || other.read());
+        let (horizon, in_wal) = reads(&table, Table::read);
+        let taken = writer.join().unwrap();
+        assert_complete(horizon, &in_wal, &taken);
+        let (read, seen) = reader.join().unwrap();
+        assert_complete(read, &seen, &taken);
     });
 }
 

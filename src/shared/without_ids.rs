@@ -1,4 +1,4 @@
-//! Prepared transactions that have drawn no ID, also after a restart, which forgets the [writers](super::writer).
+//! Prepared transactions that have drawn no ID, also after a restart, which forgets the [writers](super::writers).
 //!
 //! PostgreSQL keeps the locks of a prepared transaction with it, over crashes and promotions. So a transaction that has
 //! drawn no ID takes a lock, for which nobody waits and which SQL can't take. One without it has drawn IDs, or was
