@@ -37,7 +37,7 @@ COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fiel
 COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
 COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that the layout lets this server issue in a second';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS
-    'timestamp of the last ID; NULL if none was issued since the server started';
+    'timestamp of the last ID, or when the horizon was read later; NULL if none was issued since the server started';
 COMMENT ON COLUMN snowflake_status.lead IS
     'how far last_issued_at is ahead of the clock; 0 unless the clock has gone back or the server has just started';
 COMMENT ON COLUMN snowflake_status.durable_mark IS

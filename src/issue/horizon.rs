@@ -1,6 +1,6 @@
 //! The horizon: the ID below which no row can appear any more.
 
-use crate::durable::horizon::{close_past_tick, id_at, is_below_others};
+use crate::durable::horizon::{id_at, is_below_others};
 use crate::errors::IssueError;
 use crate::issue::issuer;
 use crate::shared::{holders, shared};
@@ -22,7 +22,7 @@ pub fn read() -> Result<Result<i64, NoHorizon>, IssueError> {
     // A server that has just started begins above all IDs that it has issued before.
     let (layout, series) = issuer::start()?;
     // mutant: past-tick-closed
-    close_past_tick(&layout);
+    issuer::move_to_clock();
     let Some(position) = holders::horizon() else {
         // mutant: last-horizon
         let last = shared().mark.last_horizon().map(u64::cast_signed);

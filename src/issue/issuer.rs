@@ -121,6 +121,29 @@ pub fn start() -> Result<(Layout, Series), IssueError> {
     Ok((issuer.layout, issuer.series))
 }
 
+/// Moves an idle server to the tick of the clock, as an ID would: no more IDs get into earlier ticks. As far as the mark can
+/// be extended, and without an error: a reader can do without.
+pub fn move_to_clock() {
+    let Ok(issuer) = issuer() else { return };
+    let Ok((now, _)) = issuer.now() else { return };
+    let (generator, limit) = (issuer.generator, issuer.generator.covered_until());
+    let past = now.saturating_sub(1);
+    if past < generator.last_tick() {
+        return;
+    }
+    if past >= limit {
+        if gucs::wal_mark().is_required() {
+            shared().wanted.raise(limit);
+            shared().wake_keeper();
+        } else {
+            // Who wants an ID is told what is wrong.
+            let _ = extend::start_or_extend(&issuer.layout, || past, limit);
+        }
+    }
+    // mutant: moves-within-mark
+    generator.advance(past.min(generator.covered_until() - 1));
+}
+
 /// Puts all new IDs into later ticks than this one.
 pub fn advance(past: Tick) -> Result<(), IssueError> {
     let issuer = issuer()?;
