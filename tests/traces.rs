@@ -23,8 +23,8 @@ struct Seen {
 
 static SEEN: LazyLock<Mutex<Seen>> = LazyLock::new(Mutex::default);
 
-/// Rules without which the model allows what servers do: the events do not say when an ID is issued, or a horizon read, nor
-/// whether a standby has the mark, and others stand in for the rest, unless a server dies at a rare moment.
+/// Rules without which the model allows what servers do: the events do not say when an ID is issued, or a horizon read,
+/// nor whether a standby has the mark, and others stand in for the rest, unless a server dies at a rare moment.
 const UNSEEN: &[Rule] = &[
     Rule::MarkBeforeIds,
     Rule::CopiedLifeSaysNothing,

@@ -1,7 +1,7 @@
 //! The horizon as an ID, and on the [page](snowflake_core::mark::wal_page) that takes it to standbys.
 //!
-//! A transaction that has ended has its record in WAL. So what a standby has replayed up to the page is complete below the
-//! horizon that was read before the page was logged.
+//! A transaction that has ended has its record in WAL. So what a standby has replayed up to the page is complete below
+//! the horizon that was read before the page was logged.
 
 use crate::config::gucs;
 use crate::shared::{Shared, holders, shared};
@@ -12,8 +12,8 @@ use snowflake_core::mark::wal_page::PageHorizon;
 use snowflake_core::{Position, UnixMs};
 use std::sync::atomic::Ordering;
 
-/// Lets no more IDs into the tick of the last one, if the clock has passed it. In layouts with the tag above the sequence, the
-/// ID at a position has no tag, and so is below the IDs of its tick that have one.
+/// Lets no more IDs into the tick of the last one, if the clock has passed it. In layouts with the tag above the
+/// sequence, the ID at a position has no tag, and so is below the IDs of its tick that have one.
 pub fn close_past_tick(layout: &Layout) {
     let generator = &shared().generator;
     let last = generator.last_tick();
@@ -29,8 +29,8 @@ pub fn is_below_others(layout: &Layout, position: Position) -> bool {
     first > layout.last_tick() || position < layout.position(layout.min_id(first))
 }
 
-/// The horizon at a position; the greatest ID for the position after the last. Never above the mark, where another worker
-/// begins after a failover.
+/// The horizon at a position; the greatest ID for the position after the last. Never above the mark, where another
+/// worker begins after a failover.
 pub fn id_at(layout: &Layout, series: &Series, position: Position) -> i64 {
     let mark = layout.min_id(shared().generator.covered_until());
     let id = series.id_at(position).min(mark);
@@ -81,7 +81,8 @@ fn is_read() -> bool {
     gucs::track_writers() && gucs::clock_regression().keeps_order()
 }
 
-/// Whether the page in WAL says less than it will, or IDs can be issued of which the keeper is not told: those below the mark.
+/// Whether the page in WAL says less than it will, or IDs can be issued of which the keeper is not told: those below
+/// the mark.
 pub fn is_awaited(layout: &Layout, mark: UnixMs) -> bool {
     if !gucs::wal_mark().is_written() || !is_read() {
         return false;

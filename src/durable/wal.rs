@@ -40,8 +40,8 @@ pub fn read_horizon() -> Result<PageHorizon, IssueError> {
     Ok(buffer.locked(pg_sys::BUFFER_LOCK_SHARE).page()?.horizon)
 }
 
-/// Under the lock: writes the mark of a worker, unless a higher one is there, and the horizon, and flushes both. Returns the
-/// mark that counts afterwards, and where its record ends in WAL.
+/// Under the lock: writes the mark of a worker, unless a higher one is there, and the horizon, and flushes both.
+/// Returns the mark that counts afterwards, and where its record ends in WAL.
 pub fn write(worker: Worker, layout: Layout, mark: UnixMs) -> Result<(UnixMs, pg_sys::XLogRecPtr), IssueError> {
     let mut counts = mark;
     let position = change_with_horizon(ForPage::read(), |page| {
@@ -60,7 +60,8 @@ pub fn write_horizon() -> Result<(), IssueError> {
     Ok(())
 }
 
-/// Changes the page, which then has this horizon. That was read before: PostgreSQL's locks must not be taken below a buffer's.
+/// Changes the page, which then has this horizon. That was read before: PostgreSQL's locks must not be taken below a
+/// buffer's.
 fn change_with_horizon(
     horizon: Option<ForPage>,
     edit: impl FnOnce(&mut WalPage),

@@ -59,8 +59,8 @@ pub fn read(function: &str) -> Option<i64> {
     }
 }
 
-/// The horizon on the page that was replayed last. All rows below it were replayed before. The settings of this server do not
-/// matter: they are the primary's.
+/// The horizon on the page that was replayed last. All rows below it were replayed before. The settings of this server
+/// do not matter: they are the primary's.
 fn read_on_standby() -> Option<i64> {
     match wal::read_horizon().unwrap_or_else(|error| error.raise()) {
         PageHorizon::Below(id) => Some(id.cast_signed()),

@@ -121,8 +121,8 @@ pub fn start() -> Result<(Layout, Series), IssueError> {
     Ok((issuer.layout, issuer.series))
 }
 
-/// Moves an idle server to the tick of the clock, as an ID would: no more IDs get into earlier ticks. As far as the mark can
-/// be extended, and without an error: a reader can do without.
+/// Moves an idle server to the tick of the clock, as an ID would: no more IDs get into earlier ticks. As far as the
+/// mark can be extended, and without an error: a reader can do without.
 pub fn move_to_clock() {
     let Ok(issuer) = issuer() else { return };
     let Ok((now, _)) = issuer.now() else { return };

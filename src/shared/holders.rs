@@ -22,9 +22,9 @@ pub enum Who {
     Prepared(u32),
 }
 
-/// The position below which every transaction of this server that has drawn IDs has ended. A snapshot taken afterwards shows
-/// their rows, and the records of their ends are in WAL. `None` if a transaction that was prepared before the server started
-/// has drawn IDs: nobody knows which.
+/// The position below which every transaction of this server that has drawn IDs has ended. A snapshot taken afterwards
+/// shows their rows, and the records of their ends are in WAL. `None` if a transaction that was prepared before the
+/// server started has drawn IDs: nobody knows which.
 pub fn horizon() -> Option<Position> {
     let least = || {
         let (holders, prepared_before) = holders();

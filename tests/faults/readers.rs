@@ -40,8 +40,8 @@ fn killed_between_readers(rounds: usize) -> Evidence {
     judge(traffic, Evidence { rounds, crashes: rounds, ..Evidence::default() })
 }
 
-/// Three servers with workers of their own, and a standby of a standby. In each round, the primary crashes, then it stops,
-/// the second takes its place, and the old primary comes back as the last of the row.
+/// Three servers with workers of their own, and a standby of a standby. In each round, the primary crashes, then it
+/// stops, the second takes its place, and the old primary comes back as the last of the row.
 fn promoted_between_readers(rounds: usize) -> Evidence {
     let primary = server(7).set("wal_keep_size", "256MB").start();
     primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");

@@ -17,7 +17,8 @@ pub const ALARM: &str = "a server that only crashes, stops and starts is never r
 /// The same two cases are exempt.
 pub const AHEAD: &str = "a server that only crashes, stops and starts begins no further ahead than documented";
 
-/// Of whatever workers. Under wrong clocks, there may be IDs below one that was read, but no horizon until they are above it.
+/// Of whatever workers. Under wrong clocks, there may be IDs below one that was read, but no horizon until they are
+/// above it.
 pub const HORIZON: &str = "the horizon of a cluster never falls, and no ID is issued below one that was read";
 
 const ALWAYS: &[(&str, Condition)] = &[

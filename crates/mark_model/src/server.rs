@@ -297,8 +297,8 @@ impl State {
         self.servers[server].memory = Memory::Running(running);
     }
 
-    /// Whether nothing of this cluster may have been issued at or above the timestamp that a server issues next. Then that is
-    /// its horizon, unless a transaction holds it back.
+    /// Whether nothing of this cluster may have been issued at or above the timestamp that a server issues next. Then
+    /// that is its horizon, unless a transaction holds it back.
     ///
     /// Under a wrong clock, that counts only if the server shows a horizon. What WAL does not have, nobody can know.
     fn promises_horizon(&self, server: usize, next: Time, world: &World) -> bool {

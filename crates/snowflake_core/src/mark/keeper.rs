@@ -1,5 +1,5 @@
-//! When the keeper, a background worker, extends the mark: early, so that no call waits for the disk. It also sees to it that
-//! standbys know the horizon.
+//! When the keeper, a background worker, extends the mark: early, so that no call waits for the disk. It also sees to
+//! it that standbys know the horizon.
 
 use crate::UnixMs;
 

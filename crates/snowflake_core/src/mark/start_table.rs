@@ -175,8 +175,8 @@ fn wal_knows(identity: &Identity, context: &StartContext) -> bool {
 /// there.
 ///
 /// If the worker was leased, and the server has not had it before, the registry knows where its IDs begin. Then only
-/// another layout matters, and a promoted standby begins above the start margin. If the registry has leased the worker to nobody before, a record of the same worker matters,
-/// too.
+/// another layout matters, and a promoted standby begins above the start margin. If the registry has leased the worker
+/// to nobody before, a record of the same worker matters, too.
 pub fn decide(
     record: Option<&Record>,
     identity: &Identity,
@@ -215,8 +215,8 @@ pub fn decide(
     Ok(StartPoint { floor: start.floor.max(begins).max(had).max(others_within_reach(context)), ..start })
 }
 
-/// The highest mark of another worker in WAL, if a right clock allows IDs above it; else 0. Readers may have read up to it.
-/// Further ahead, a clock was wrong: then there is no horizon until IDs are above the mark.
+/// The highest mark of another worker in WAL, if a right clock allows IDs above it; else 0. Readers may have read up to
+/// it. Further ahead, a clock was wrong: then there is no horizon until IDs are above the mark.
 pub fn others_within_reach(context: &StartContext) -> UnixMs {
     let reach = context.now.saturating_add(context.start_margin_ms);
     // mutant: above-other-workers

@@ -35,7 +35,8 @@ pub struct MarkState {
     pub(super) write_failed: AtomicBool,
     /// The mark in WAL that counts for this worker, as it was found or written last; 0 if there is none.
     pub(super) in_wal: AtomicU64,
-    /// The horizon is not below this time: other workers have issued IDs up to there. 0 if this server has begun above them.
+    /// The horizon is not below this time: other workers have issued IDs up to there. 0 if this server has begun above
+    /// them.
     horizon_from: AtomicU64,
     /// The last horizon of the cluster before this start; 0 if none is known.
     last_horizon: AtomicU64,
@@ -57,8 +58,8 @@ impl MarkState {
         self.horizon_from.load(Relaxed)
     }
 
-    /// The last horizon of the cluster before this start, an ID: all rows below it were committed before. `None` if none is
-    /// known.
+    /// The last horizon of the cluster before this start, an ID: all rows below it were committed before. `None` if
+    /// none is known.
     pub fn last_horizon(&self) -> Option<u64> {
         Some(self.last_horizon.load(Relaxed)).filter(|&id| id > 0)
     }

@@ -75,8 +75,8 @@ events! {
     3 FoundRecord { revision, life, previous_life, mark, logged, of_worker }
     /// It has found this life in the data directory; all numbers are 0 if there is none.
     4 FoundLife { number, revision, wal_mark, worker, is_elsewhere }
-    /// It has found this mark of the worker in WAL, and this highest one of other workers. `layout` is that of whoever wrote
-    /// last.
+    /// It has found this mark of the worker in WAL, and this highest one of other workers. `layout` is that of whoever
+    /// wrote last.
     5 FoundInWal { mark, is_unknown, common, layout, others }
     /// The start table has [decided](decision) where IDs begin, or refused.
     6 Decided { decision, floor, margin_ms, was_standby, lease, lease_begins }

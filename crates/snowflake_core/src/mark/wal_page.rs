@@ -55,7 +55,8 @@ pub enum PageHorizon {
     Unknown,
     /// IDs are issued below one that readers may have passed.
     Withheld,
-    /// Every transaction with an ID below this one has ended, and its end is in WAL before the page. Of the page's layout.
+    /// Every transaction with an ID below this one has ended, and its end is in WAL before the page. Of the page's
+    /// layout.
     Below(u64),
 }
 

@@ -99,8 +99,8 @@ fn every_row_below_the_horizon_is_visible_to_whoever_has_read_it_before() {
     });
 }
 
-/// The keeper reads the horizon, and then logs the page, while others read the horizon, too. What is in WAL before the page
-/// is what a standby shows with it.
+/// The keeper reads the horizon, and then logs the page, while others read the horizon, too. What is in WAL before the
+/// page is what a standby shows with it.
 #[test]
 fn every_row_below_the_horizon_of_a_page_is_in_wal_before_the_page() {
     explore(|| {
