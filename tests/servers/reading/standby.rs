@@ -1,16 +1,27 @@
 //! Readers on a standby, and after its promotion.
 
 use super::{horizon, insert, polled, server};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, Signal, error, test, value};
+use testbed::{Builder, Cluster, PATIENCE, Signal, error, test, value};
 
 fn standby() -> Builder {
     Cluster::builder().worker(8).set("max_prepared_transactions", 10)
 }
 
-/// Waits until the server of a reader has this row below its horizon.
+/// Waits until the server of a reader has this row below its horizon. A new standby has none before it has replayed the
+/// first one.
 fn wait_for(reader: &Cluster, id: i64) {
-    reader.wait_until(&format!("SELECT snowflake_horizon() > {id}"));
+    let (mut client, deadline) = (reader.connect(), Instant::now() + PATIENCE);
+    loop {
+        let read = client.query_one("SELECT snowflake_horizon()", &[]).map(|row| row.get::<_, Option<i64>>(0));
+        if matches!(read, Ok(Some(horizon)) if horizon > id) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "never above {id}: {read:?}");
+        sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
