@@ -75,13 +75,16 @@ fn a_page_of_marks_that_only_a_later_library_can_read_is_refused_whatever_wal_ma
     for wal_mark in ["prefer", "require", "off"] {
         let mut cluster = stopped("prefer");
         cluster.configure("snowflake_pg.wal_mark", wal_mark);
-        let good = refuse(&cluster.wal_page_file(), &[HEADER]);
+        let good = fs::read(cluster.wal_page_file()).expect("a page")[HEADER..].to_vec();
+        let mut content = good.clone();
+        sign(&mut content, LATER, BEFORE_IT);
+        cluster.write_wal_page(&content);
         let later = fs::read(cluster.wal_page_file()).expect("a page");
         cluster.start();
         assert_in_words(&error(&mut cluster.connect(), "SELECT snowflake_nextval()"), "global/16111");
         cluster.stop(Signal::INT);
         assert_eq!(fs::read(cluster.wal_page_file()).expect("a page"), later, "left as it was");
-        fs::write(cluster.wal_page_file(), good).expect("the page");
+        cluster.write_wal_page(&good);
         cluster.start();
         cluster.connect().batch_execute("SELECT snowflake_nextval()").expect("an ID");
     }
