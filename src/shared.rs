@@ -4,6 +4,7 @@
 //! nothing until it is started above the durable mark (see [`crate::durable`]).
 
 pub mod citus_group;
+pub mod condition;
 pub mod failure;
 pub mod holders;
 pub mod lease;
@@ -19,6 +20,7 @@ pub mod writers;
 
 use crate::config::gucs;
 use citus_group::SharedGroup;
+use condition::Condition;
 use lease::SharedLease;
 use once_cell::sync::OnceCell;
 use optional::{OptionalNumber, OptionalOsError};
@@ -30,6 +32,7 @@ use snowflake_core::id::layout::Layout;
 use snowflake_core::issue::forward_jump::ForwardJumpGuard;
 use snowflake_core::issue::generator::Generator;
 use snowflake_core::issue::horizon::Horizon;
+use snowflake_core::issue::waiting::Waiting;
 use snowflake_core::mark::MarkState;
 use statistics::Statistics;
 use std::cell::UnsafeCell;
@@ -47,6 +50,10 @@ pub struct Shared {
     pub horizon: Horizon,
     /// The horizon on the page in WAL, if this server has logged one; else 0. Written under the lock of the mark.
     pub horizon_in_wal: AtomicU64,
+    /// Whether readers sleep on `ended`.
+    pub waiting: Waiting,
+    /// Woken when a transaction has ended, if readers wait for that.
+    pub ended: Condition,
     /// Whether to trust a clock that has jumped ahead.
     pub jump_guard: ForwardJumpGuard,
     /// For warnings of a clock that has jumped ahead.
@@ -95,7 +102,7 @@ pub struct Shared {
     /// Held while the generator is started and while the mark is written; for [`mark_lock`].
     mark_lock: UnsafeCell<pg_sys::LWLock>,
     /// Woken when the lock is released; for [`mark_lock`].
-    mark_changed: UnsafeCell<pg_sys::ConditionVariable>,
+    mark_changed: Condition,
 }
 
 // SAFETY: consists of atomics, of numbers that never change, and of a lock and a condition variable of PostgreSQL's for
@@ -127,6 +134,8 @@ impl Shared {
             ),
             horizon: Horizon::default(),
             horizon_in_wal: AtomicU64::new(0),
+            waiting: Waiting::default(),
+            ended: Condition::new(),
             jump_guard,
             jump_warnings: Throttle::default(),
             regression_warnings: Throttle::default(),
@@ -148,13 +157,11 @@ impl Shared {
             generation: AtomicU64::new(generation),
             lease: SharedLease::new(),
             mark_lock: UnsafeCell::default(),
-            mark_changed: UnsafeCell::default(),
+            mark_changed: Condition::new(),
         };
         let tranche = new_tranche(c"snowflake_pg_mark");
         // SAFETY: writes a lock that no process uses yet. It has no pointers to itself, and may be moved until then.
         unsafe { pg_sys::LWLockInitialize(new.mark_lock.get(), tranche) };
-        // SAFETY: the same.
-        unsafe { pg_sys::ConditionVariableInit(new.mark_changed.get()) };
         new
     }
 

@@ -15,12 +15,13 @@ COMMENT ON FUNCTION snowflake_horizon() IS
 
 -- Not STRICT: the first argument is NULL, and only its type counts; and no column means the primary key.
 CREATE FUNCTION snowflake_poll(
-    relation anyelement, after bigint, max_rows integer DEFAULT 1000, column_name name DEFAULT NULL)
+    relation anyelement, after bigint, max_rows integer DEFAULT 1000, column_name name DEFAULT NULL,
+    wait interval DEFAULT NULL)
         RETURNS SETOF anyelement
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1000 AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION snowflake_poll(anyelement, bigint, integer, name) IS
+COMMENT ON FUNCTION snowflake_poll(anyelement, bigint, integer, name, interval) IS
     'rows of a table after an ID, in order and below the horizon, so a reader that continues after the last one misses '
-    'none: SELECT * FROM snowflake_poll(NULL::orders, 0)';
+    'none; waits for rows, if asked to: SELECT * FROM snowflake_poll(NULL::orders, 0, wait => ''10 s'')';
 
 CREATE FUNCTION snowflake_get_writers() RETURNS SETOF record
     LANGUAGE c VOLATILE STRICT PARALLEL SAFE ROWS 10 AS 'MODULE_PATHNAME', 'snowflake_get_writers_wrapper';

@@ -8,6 +8,7 @@ use crate::issue::horizon::{self, NoHorizon};
 use crate::issue::issuer;
 use crate::postgres::report::{error_report, raise};
 use crate::shared::holders::{self, Who};
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
 use snowflake_core::mark::wal_page::PageHorizon;
@@ -18,8 +19,17 @@ fn snowflake_horizon() -> Option<i64> {
     read("snowflake_horizon()")
 }
 
-/// The horizon, for a function that errors name.
+/// The horizon, for a function that errors name. With a NOTICE if it is held back.
 pub fn read(function: &str) -> Option<i64> {
+    let (horizon, notice) = look(function);
+    if let Some(notice) = notice {
+        notice.report(PgLogLevel::NOTICE);
+    }
+    horizon
+}
+
+/// The horizon, for a function that errors name, and a NOTICE of what holds it back.
+pub fn look(function: &str) -> (Option<i64>, Option<ErrorReport>) {
     must_be_preloaded();
     // SAFETY: a variable of this process.
     if unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ.cast_signed() {
@@ -49,29 +59,23 @@ pub fn read(function: &str) -> Option<i64> {
             .set_detail("IDs of past ticks can be issued at any time."),
         );
     }
-    let read = horizon::read().unwrap_or_else(|error| error.raise());
-    match read {
-        Ok(horizon) => Some(horizon),
-        Err(reason) => {
-            notice(&reason);
-            if let NoHorizon::PreparedBefore(last) = reason { last } else { None }
-        }
+    match horizon::read().unwrap_or_else(|error| error.raise()) {
+        Ok(horizon) => (Some(horizon), None),
+        Err(reason) => (reason.last_in_wal(), Some(notice(&reason))),
     }
 }
 
 /// The horizon on the page that was replayed last. All rows below it were replayed before. The settings of this server
 /// do not matter: they are the primary's.
-fn read_on_standby() -> Option<i64> {
+fn read_on_standby() -> (Option<i64>, Option<ErrorReport>) {
     match wal::read_horizon().unwrap_or_else(|error| error.raise()) {
-        PageHorizon::Below(id) => Some(id.cast_signed()),
+        PageHorizon::Below(id) => (Some(id.cast_signed()), None),
         PageHorizon::Withheld => {
-            error_report(
+            let notice = error_report(
                 PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
                 "there is no horizon because the clock of the primary is behind the IDs of another worker",
-            )
-            .set_detail("The primary issues IDs below a horizon that was read.")
-            .report(PgLogLevel::NOTICE);
-            None
+            );
+            (None, Some(notice.set_detail("The primary issues IDs below a horizon that was read.")))
         }
         PageHorizon::Unknown => raise(
             error_report(
@@ -103,9 +107,9 @@ fn must_track() {
     }
 }
 
-fn notice(reason: &NoHorizon) {
+fn notice(reason: &NoHorizon) -> ErrorReport {
     let report = |message| error_report(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message);
-    let report = match *reason {
+    match *reason {
         NoHorizon::PreparedBefore(last) => {
             let last = if last.is_some() { "The horizon is the last one in WAL before that" } else { "WAL has none" };
             report("a transaction that was prepared before the server started holds the horizon back")
@@ -117,8 +121,7 @@ fn notice(reason: &NoHorizon) {
                 .set_detail(format!("Readers may have read up to {}.", display_time(until)))
                 .set_hint("Wait until the clock is there. If that is too late, see snowflake_advance().")
         }
-    };
-    report.report(PgLogLevel::NOTICE);
+    }
 }
 
 /// A row for each transaction that holds the horizon back.

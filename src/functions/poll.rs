@@ -1,6 +1,8 @@
 //! Reads a table by ID, and never misses a row.
 
 use super::horizon;
+use super::time::display_interval;
+use crate::issue::{readers, writer};
 use crate::postgres::catalog::{c_string, identifier, name_of_table, relation_kind, type_name};
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable, quoted};
@@ -9,6 +11,7 @@ use pgrx::pg_sys::submodules::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, PgRelation, Spi};
 use std::ffi::{CStr, CString, c_char};
+use std::time::Duration;
 
 /// What one call is to read.
 struct Poll {
@@ -17,7 +20,15 @@ struct Poll {
     max_rows: i32,
     /// The column of the IDs; `None` for the primary key.
     key: Option<CString>,
+    /// How long to wait for rows.
+    wait: Duration,
 }
+
+/// What errors name.
+const NAME: &str = "snowflake_poll()";
+
+/// The statement of a poll holds a snapshot, and so holds VACUUM back.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The rows of a table after an ID, in the order of their IDs, and below the horizon, which is read before them.
 ///
@@ -34,6 +45,7 @@ extern "C-unwind" fn snowflake_poll(call: pg_sys::FunctionCallInfo) -> pg_sys::D
         after: argument(call, 1).unwrap_or_else(|| raise(is_null("after").set_hint("Begin with 0."))),
         max_rows: argument(call, 2).unwrap_or_else(|| raise(is_null("max_rows"))),
         key: argument::<&CStr>(call, 3).map(CStr::to_owned),
+        wait: argument(call, 4).map(wait).unwrap_or_default(),
     };
     if poll.max_rows < 1 {
         raise(
@@ -42,11 +54,22 @@ extern "C-unwind" fn snowflake_poll(call: pg_sys::FunctionCallInfo) -> pg_sys::D
         );
     }
     let key = poll.key();
-    if let Some(horizon) = horizon::read("snowflake_poll()") {
-        // SAFETY: PostgreSQL calls a function with a valid fcinfo. The call above has checked that it is to return a
-        // set.
-        let result = unsafe { &*(*call).resultinfo.cast() };
-        read(&poll.query(&key, horizon), result);
+    // SAFETY: PostgreSQL calls a function with a valid fcinfo. The call above has checked that it is to return a set.
+    let result = unsafe { &*(*call).resultinfo.cast() };
+    let mut read_below = poll.after.saturating_add(1);
+    let mut look = |horizon: Option<i64>| {
+        // Below the horizon of an earlier look, there is still nothing.
+        let Some(horizon) = horizon.filter(|&horizon| horizon > read_below) else { return false };
+        read_below = horizon;
+        read(&poll.query(&key, horizon), result) > 0
+    };
+    let is_read = look(horizon::read(NAME));
+    if !is_read && !poll.wait.is_zero() {
+        if writer::has_entered() {
+            raise(would_wait_for_itself());
+        }
+        // What holds the horizon back was said.
+        readers::wait(poll.wait, || look(horizon::look(NAME).0));
     }
     pg_sys::Datum::null()
 }
@@ -77,6 +100,30 @@ fn argument<T: FromDatum>(call: pg_sys::FunctionCallInfo, number: usize) -> Opti
 
 fn is_null(argument: &str) -> ErrorReport {
     error_report(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, format!("{argument} must not be null"))
+}
+
+/// How long to wait for rows.
+fn wait(at_most: Interval) -> Duration {
+    // Those of PostgreSQL's, of 30 days.
+    let days = i128::from(at_most.months()) * 30 + i128::from(at_most.days());
+    let micros = days * 86_400_000_000 + i128::from(at_most.micros());
+    let wait = u64::try_from(micros).ok().map(Duration::from_micros).filter(|&wait| wait <= LONGEST_WAIT);
+    wait.unwrap_or_else(|| {
+        raise(
+            error_report(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, "wait must be between 0 and 1 minute")
+                .set_detail(format!("The value is {}.", display_interval(at_most)))
+                .set_hint("Call again if no row is returned."),
+        )
+    })
+}
+
+fn would_wait_for_itself() -> ErrorReport {
+    error_report(
+        PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
+        format!("{NAME} cannot wait in a transaction that has drawn an ID"),
+    )
+    .set_detail("While it waits, the transaction holds the horizon back.")
+    .set_hint("Poll before anything is inserted.")
 }
 
 /// The table whose row type the first argument has.
@@ -202,8 +249,8 @@ impl Poll {
     }
 }
 
-/// Runs a query in a new snapshot, and keeps its rows as the result.
-fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) {
+/// Runs a query in a new snapshot, keeps its rows as the result, and returns how many there are.
+fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) -> u64 {
     let mismatch = c"the rows of the table do not have its type";
     let (store, rows) = (result.setResult, result.setDesc);
     // SAFETY: the store, the description and the memory context of the result live as long as the query. Nothing in
@@ -223,5 +270,7 @@ fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) {
         // SAFETY: SPI is connected, and takes a C string.
         let code = unsafe { pg_sys::SPI_execute_extended(query.as_ptr(), &options) };
         Spi::check_status(code).expect("a query that SPI allows");
-    });
+        // SAFETY: a variable of this process, which the query has set.
+        unsafe { pg_sys::SPI_processed }
+    })
 }

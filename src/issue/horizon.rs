@@ -16,6 +16,13 @@ pub enum NoHorizon {
     BelowOtherWorkers(UnixMs),
 }
 
+impl NoHorizon {
+    /// A horizon that remains right.
+    pub fn last_in_wal(&self) -> Option<i64> {
+        if let Self::PreparedBefore(last) = *self { last } else { None }
+    }
+}
+
 /// The ID below which every transaction of this server that has drawn IDs has ended. A snapshot taken afterwards shows
 /// their rows.
 pub fn read() -> Result<Result<i64, NoHorizon>, IssueError> {

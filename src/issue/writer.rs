@@ -4,8 +4,8 @@
 //! whether it [`has_entered`]. PostgreSQL calls [`on_end`] when the rows of the transaction have become visible.
 
 use crate::config::gucs;
-use crate::shared::without_ids;
 use crate::shared::writers::{Writer, prepared, writers};
+use crate::shared::{shared, without_ids};
 use pgrx::prelude::*;
 use snowflake_core::Position;
 use snowflake_core::issue::generator::Generator;
@@ -142,6 +142,11 @@ fn leave() {
     }
     if writer.preparing.load(Ordering::Relaxed) != 0 {
         writer.preparing.store(0, Ordering::Release);
+    }
+    // Also after a transaction without an ID: it may have ended a prepared one.
+    // mutant: readers-woken
+    if shared().waiting.take() {
+        shared().ended.wake_all();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use pgrx::prelude::*;
 use std::ffi::c_long;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Shorter than any sleep.
 const BRIEF: Duration = Duration::from_micros(5);
@@ -43,6 +43,16 @@ pub fn on_latch(at_most: Option<Duration>, event: WaitEvent) {
     }
 }
 
+/// Sleeps for this time, even if something sets the latch. Can be cancelled like any query.
+pub fn whole(time: Duration, event: WaitEvent) {
+    let until = Instant::now() + time;
+    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        // Rounded up: a wait of less than a millisecond would be none.
+        on_latch(Some(left + Duration::from_millis(1)), event);
+        pgrx::check_for_interrupts!();
+    }
+}
+
 /// Sleeps for this time, or less if a signal comes. For short times: nothing else ends it.
 pub fn pause(time: Duration) {
     // SAFETY: a system call that any process may make at any time.
@@ -74,12 +84,14 @@ pub enum WaitEvent {
     AdoptMain,
     /// Waits for another server: the registry, or one of a fleet.
     Remote,
+    /// Waits, as a reader, for rows.
+    Poll,
 }
 
 impl WaitEvent {
     #[cfg(not(any(feature = "pg15", feature = "pg16")))]
     pub fn number(self) -> u32 {
-        const COUNT: usize = WaitEvent::Remote as usize + 1;
+        const COUNT: usize = WaitEvent::Poll as usize + 1;
         static NUMBERS: [once_cell::sync::OnceCell<u32>; COUNT] = [const { once_cell::sync::OnceCell::new() }; COUNT];
         let name = match self {
             Self::Clock => c"SnowflakeClock",
@@ -89,6 +101,7 @@ impl WaitEvent {
             Self::RegistryMain => c"SnowflakeRegistryMain",
             Self::AdoptMain => c"SnowflakeAdoptMain",
             Self::Remote => c"SnowflakeRemote",
+            Self::Poll => c"SnowflakePoll",
         };
         // SAFETY: returns the number of this name, a C string; the same one in every process.
         *NUMBERS[self as usize].get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })

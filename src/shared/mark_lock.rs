@@ -53,21 +53,11 @@ pub fn take_or_wait() -> Option<MarkLock> {
 }
 
 /// Sleeps until the mark may have changed, for `at_most`, unless `done` returns true. Can be cancelled like any query.
-pub fn wait_for_change(mut done: impl FnMut() -> bool, at_most: Duration) {
-    let released = shared().mark_changed.get();
-    // SAFETY: initialized when shared memory was set up.
-    unsafe { pg_sys::ConditionVariablePrepareToSleep(released) };
-    if !done() {
-        let timeout = std::ffi::c_long::try_from(at_most.as_millis()).unwrap_or(std::ffi::c_long::MAX).max(1);
-        // SAFETY: the sleep was prepared above.
-        unsafe { pg_sys::ConditionVariableTimedSleep(released, timeout, WaitEvent::Mark.number()) };
-    }
-    // SAFETY: ends what was prepared above; after an ERROR PostgreSQL does it.
-    unsafe { pg_sys::ConditionVariableCancelSleep() };
+pub fn wait_for_change(done: impl FnMut() -> bool, at_most: Duration) {
+    shared().mark_changed.sleep_unless(done, at_most, WaitEvent::Mark);
 }
 
 /// Wakes all processes that wait for the mark.
 pub fn wake_waiters() {
-    // SAFETY: initialized when shared memory was set up.
-    unsafe { pg_sys::ConditionVariableBroadcast(shared().mark_changed.get()) };
+    shared().mark_changed.wake_all();
 }

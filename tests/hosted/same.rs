@@ -148,7 +148,7 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_lives() SETOF snowflake_life",
     "snowflake_partitions(regclass) SETOF snowflake_partition",
     "snowflake_partitions(regclass,text) SETOF snowflake_partition",
-    "snowflake_poll(anyelement,bigint,integer,name) SETOF anyelement",
+    "snowflake_poll(anyelement,bigint,integer,name,interval) SETOF anyelement",
     "snowflake_reset_mark(timestamp with time zone) timestamp with time zone",
     "snowflake_reset_stats() void",
 ];

@@ -5,6 +5,7 @@ mod outbox;
 mod poll;
 mod refusals;
 mod standby;
+mod waiting;
 mod workers;
 
 use testbed::postgres::Client;

@@ -12,7 +12,7 @@ fn standby() -> Builder {
 
 /// Waits until the server of a reader has this row below its horizon. A new standby has none before it has replayed the
 /// first one.
-fn wait_for(reader: &Cluster, id: i64) {
+pub fn wait_for(reader: &Cluster, id: i64) {
     let (mut client, deadline) = (reader.connect(), Instant::now() + PATIENCE);
     loop {
         let read = client.query_one("SELECT snowflake_horizon()", &[]).map(|row| row.get::<_, Option<i64>>(0));

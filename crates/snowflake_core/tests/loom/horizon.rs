@@ -5,6 +5,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 use snowflake_core::issue::horizon::{Entry, Horizon};
 use snowflake_core::issue::policy::Policy;
+use snowflake_core::issue::waiting::Waiting;
 use snowflake_core::{Position, Tick};
 
 /// Transactions, and the rows of those that have committed.
@@ -196,6 +197,28 @@ fn no_row_of_the_history_is_missed_by_a_reader_after_the_policy_was_changed() {
         assert_complete(horizon, &seen, &taken);
         let (last, all) = table.read();
         assert!(taken.iter().all(|&row| row < last && all.contains(&row)), "the horizon stays behind");
+    });
+}
+
+/// A reader that waits announces itself, looks, and sleeps.
+#[test]
+fn a_reader_that_sees_no_row_is_woken_when_the_transaction_has_ended() {
+    explore(|| {
+        let table = Table::new();
+        let taken = table.begin(0, 2);
+        let waiting = Arc::new(Waiting::default());
+        let (other, asked) = (Arc::clone(&table), Arc::clone(&waiting));
+        let writer = thread::spawn(move || {
+            let taken = other.commit(0, taken);
+            (taken, asked.take())
+        });
+        let (horizon, seen) = reads(&table, move |table| {
+            waiting.announce();
+            table.read()
+        });
+        let (taken, is_woken) = writer.join().unwrap();
+        let is_read = taken.iter().all(|row| *row < horizon && seen.contains(row));
+        assert!(is_read || is_woken, "a reader sleeps");
     });
 }
 
