@@ -40,7 +40,7 @@ impl Keys {
 
 const PYTHON: [Recipe; 9] = [
     python("SQLAlchemy 2.1.9, `monotonic=True`", "python/sqlalchemy_monotonic.py", 1),
-    python("SQLAlchemy 2.1.9, without it", "python/sqlalchemy_plain.py", 500),
+    python("SQLAlchemy 2.1.9, without `monotonic=True`", "python/sqlalchemy_plain.py", 500),
     python("SQLAlchemy 2.1.9, IDs first", "python/sqlalchemy_first.py", 2),
     Recipe {
         program: "python_sqlalchemy_2_0/sqlalchemy_first.py",
@@ -124,9 +124,13 @@ impl Recipe {
         assert_eq!(statements.filter(of_orders).count(), self.statements + more, "{}:\n{log}", self.name);
     }
 
-    /// Its row in the table of docs/clients.md.
-    fn row(&self) -> String {
-        format!("| {} | {} | {} | `{}` |", self.name, self.statements, self.keys.text(), self.key_type)
+    /// A table has clients by the type of their keys, and another one those that need more statements or other keys.
+    fn is_in(&self, document: &str) -> bool {
+        if self.statements != 1 || self.keys != Keys::Right {
+            return document.contains(&format!("| {} | {} | {} |", self.name, self.statements, self.keys.text()));
+        }
+        let mut rows = document.lines().filter_map(|line| line.strip_prefix(&format!("| `{}` | ", self.key_type)));
+        rows.any(|names| names.trim_end_matches(" |").split("; ").any(|name| name == self.name))
     }
 }
 
@@ -146,10 +150,10 @@ fn clients_of_php_ruby_go_java_and_rust_send_as_many_statements_as_documented_an
 }
 
 #[test]
-fn the_document_on_clients_has_a_row_for_each() {
+fn the_document_on_clients_has_each() {
     let document = fs::read_to_string(project().join("docs/clients.md")).expect("a document");
     for recipe in PYTHON.iter().chain(&NODE).chain(&OTHERS) {
-        assert!(document.contains(&recipe.row()), "docs/clients.md lacks {}", recipe.row());
+        assert!(recipe.is_in(&document), "docs/clients.md lacks {} with `{}`", recipe.name, recipe.key_type);
     }
 }
 
