@@ -12,20 +12,12 @@ const keep = async (client, rows) => { found[`since, ${client}`] = (await rows).
 
 const client = new pg.Client();
 await client.connect();
-const { rows } = await (
-  // recipe
-  client.query("SELECT n FROM orders WHERE snowflake_within(id, $1)", [hour])
-  // end
-);
+const { rows } = await client.query("SELECT n FROM orders WHERE snowflake_within(id, $1)", [hour]);
 await keep("node-postgres", rows);
 
 {
   const sql = postgres();
-  await keep("postgres.js",
-    // recipe
-    sql`SELECT n FROM orders WHERE snowflake_within(id, ${hour})`
-    // end
-  );
+  await keep("postgres.js", sql`SELECT n FROM orders WHERE snowflake_within(id, ${hour})`);
   await sql.end();
 }
 {

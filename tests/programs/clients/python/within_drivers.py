@@ -8,22 +8,14 @@ import psycopg
 
 async def by_asyncpg(hour):
     connection = await asyncpg.connect()
-    rows = await (
-        # recipe
-        connection.fetch("SELECT n FROM orders WHERE snowflake_within(id, $1)", hour)
-        # end
-    )
+    rows = await connection.fetch("SELECT n FROM orders WHERE snowflake_within(id, $1)", hour)
     await connection.close()
     return [row["n"] for row in rows]
 
 
 def by_psycopg(hour):
     with psycopg.connect("") as connection:
-        rows = (
-            # recipe
-            connection.execute("SELECT n FROM orders WHERE snowflake_within(id, %s)", [hour])
-            # end
-        )
+        rows = connection.execute("SELECT n FROM orders WHERE snowflake_within(id, %s)", [hour])
         return [n for (n,) in rows]
 
 
