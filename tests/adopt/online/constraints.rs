@@ -125,10 +125,12 @@ fn a_second_column_that_never_becomes_equal_ends_the_tries() {
         .expect("a column");
     call(&mut client, "start('orders')");
     client.batch_execute("SET statement_timeout = '1min'").expect("a setting");
+    // From 19 on, PostgreSQL itself refuses to write the row.
+    let why = if postgresql() < 19 { "snowflake_adopt_equal" } else { "not-null constraint" };
     for _ in 0..2 {
         let refused = error(&mut client, "CALL snowflake_adopt.finish('orders')");
         assert_eq!(refused.message(), "the migration of public.orders is paused");
-        assert!(refused.detail().is_some_and(|detail| detail.contains("snowflake_adopt_equal")), "{refused:?}");
+        assert!(refused.detail().is_some_and(|detail| detail.contains(why)), "{refused:?}");
     }
     client.batch_execute("TRUNCATE kid").expect("no row");
     call(&mut client, "finish('orders')");
