@@ -10,7 +10,8 @@ CREATE VIEW snowflake_status AS
         state text, problem text, problem_sqlstate text,
         worker_id integer, worker_id_source text, datacenter_id integer, layout text, usable_until timestamptz,
         max_ids_per_second bigint,
-        last_issued_at timestamptz, lead interval, durable_mark timestamptz, mark_left interval, keeper_pid integer,
+        last_issued_at timestamptz, lead interval, horizon_at timestamptz, durable_mark timestamptz,
+        mark_left interval, keeper_pid integer,
         clones_detected_by text,
         lease_until timestamptz, clock_offset interval, registry_error text,
         stats_reset_at timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint,
@@ -40,6 +41,9 @@ COMMENT ON COLUMN snowflake_status.last_issued_at IS
     'timestamp of the last ID, or when the horizon was read later; NULL if none was issued since the server started';
 COMMENT ON COLUMN snowflake_status.lead IS
     'how far last_issued_at is ahead of the clock; 0 unless the clock has gone back or the server has just started';
+COMMENT ON COLUMN snowflake_status.horizon_at IS
+    'timestamp of the horizon, up to which readers by ID get all rows; on a standby, how complete it is; NULL if it is '
+    'not known';
 COMMENT ON COLUMN snowflake_status.durable_mark IS
     'time on disk that no ID reaches, and at which IDs continue after a crash';
 COMMENT ON COLUMN snowflake_status.mark_left IS
@@ -95,6 +99,7 @@ CREATE VIEW snowflake_metrics AS
            history_ids AS history_ids_total,
            extract(epoch FROM last_issued_at)::double precision AS last_issued_timestamp_seconds,
            extract(epoch FROM lead)::double precision AS lead_seconds,
+           extract(epoch FROM horizon_at)::double precision AS horizon_timestamp_seconds,
            extract(epoch FROM durable_mark)::double precision AS durable_mark_timestamp_seconds,
            extract(epoch FROM mark_left)::double precision AS mark_left_seconds,
            mark_extensions AS mark_extensions_total,

@@ -8,6 +8,8 @@ use crate::issue::horizon::{self, NoHorizon};
 use crate::issue::issuer;
 use crate::postgres::report::{error_report, raise};
 use crate::shared::holders::{self, Who};
+use crate::shared::shared;
+use crate::worker;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_core::display_time;
@@ -86,6 +88,22 @@ fn read_on_standby() -> (Option<i64>, Option<ErrorReport>) {
             .set_hint("See docs/reading.md in the documentation of snowflake_pg."),
         ),
     }
+}
+
+/// The horizon where it is known, without an ERROR, and without moving an idle server to the clock.
+pub fn known() -> Option<i64> {
+    // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
+    if unsafe { pg_sys::RecoveryInProgress() } {
+        return match wal::read_horizon() {
+            Ok(PageHorizon::Below(id)) => Some(id.cast_signed()),
+            _ => None,
+        };
+    }
+    if !shared().generator.is_started() || !gucs::track_writers() || !gucs::clock_regression().keeps_order() {
+        return None;
+    }
+    let (layout, series) = worker::layout_and_series().ok()?;
+    horizon::current(&layout, &series).map_or_else(|reason| reason.last_in_wal(), Some)
 }
 
 fn must_be_preloaded() {

@@ -1,5 +1,6 @@
 //! The row of `snowflake_status`.
 
+use super::horizon;
 use super::row::{Column, Row, column};
 use super::state::Condition;
 use super::time::{interval, interval_us, timestamptz};
@@ -13,6 +14,7 @@ use crate::shared::machine;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::prelude::*;
+use snowflake_core::UnixMs;
 use snowflake_core::id::layout::Layout;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -79,6 +81,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("layout", column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")))),
         ("last_issued_at", column(last.map(timestamptz))),
         ("lead", column(last.map(|last| interval(last.saturating_sub(clock::unix_ms()))))),
+        ("horizon_at", column(layout.zip(horizon::known()).map(|(layout, id)| timestamptz(time_of_id(&layout, id))))),
         ("durable_mark", column(mark.map(timestamptz))),
         ("usable_until", column(layout.map(|layout| timestamptz(layout.last_time())))),
         ("lease_until", column(Some(lease.granted_until()).filter(|&until| until > 0).map(timestamptz))),
@@ -106,6 +109,10 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("busiest_second", number(counts.busiest_second)),
         ("mark_left", column(mark_left)),
     ]
+}
+
+fn time_of_id(layout: &Layout, id: i64) -> UnixMs {
+    layout.issued_at(id.cast_unsigned())
 }
 
 /// Whether the keeper keeps the mark ahead of the clock, since IDs were issued a short time ago.

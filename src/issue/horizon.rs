@@ -5,6 +5,7 @@ use crate::errors::IssueError;
 use crate::issue::issuer;
 use crate::shared::{holders, shared};
 use snowflake_core::UnixMs;
+use snowflake_core::id::layout::{Layout, Series};
 
 /// Why there is no horizon now.
 #[derive(Debug)]
@@ -30,14 +31,19 @@ pub fn read() -> Result<Result<i64, NoHorizon>, IssueError> {
     let (layout, series) = issuer::start()?;
     // mutant: past-tick-closed
     issuer::move_to_clock();
+    Ok(current(&layout, &series))
+}
+
+/// The horizon of a server that has started, without moving an idle one to the clock.
+pub fn current(layout: &Layout, series: &Series) -> Result<i64, NoHorizon> {
     let Some(position) = holders::horizon() else {
         // mutant: last-horizon
         let last = shared().mark.last_horizon().map(u64::cast_signed);
-        return Ok(Err(NoHorizon::PreparedBefore(last)));
+        return Err(NoHorizon::PreparedBefore(last));
     };
     // mutant: horizon-below-other-workers
-    if is_below_others(&layout, position) {
-        return Ok(Err(NoHorizon::BelowOtherWorkers(shared().mark.horizon_from())));
+    if is_below_others(layout, position) {
+        return Err(NoHorizon::BelowOtherWorkers(shared().mark.horizon_from()));
     }
-    Ok(Ok(id_at(&layout, &series, position)))
+    Ok(id_at(layout, series, position))
 }

@@ -57,6 +57,25 @@ fn the_horizon_waits_for_a_transaction_until_it_commits_or_rolls_back() {
 }
 
 #[test]
+fn status_shows_up_to_when_readers_get_all_rows_and_moves_no_idle_server() {
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let mut other = cluster.connect();
+    other.batch_execute("BEGIN; SELECT snowflake_nextval()").expect("an ID");
+    value(&mut client, "SELECT snowflake_nextval()");
+    let held = "SELECT horizon_at = snowflake_timestamp(first_id) FROM snowflake_status, snowflake_writers";
+    assert_eq!(value(&mut client, held), "t");
+    other.batch_execute("COMMIT").expect("its end");
+    let idle = "SELECT horizon_at - last_issued_at BETWEEN '0' AND '1 ms' FROM snowflake_status";
+    assert_eq!(value(&mut client, idle), "t");
+    cluster.wait_until("SELECT last_issued_at < clock_timestamp() - interval '100 ms' FROM snowflake_status");
+    assert_eq!(value(&mut client, idle), "t");
+    let metric = "SELECT horizon_timestamp_seconds BETWEEN 1.6e9 AND 1e10 FROM snowflake_metrics";
+    assert_eq!(value(&mut client, metric), "t");
+}
+
+#[test]
 fn an_error_ends_what_holds_the_horizon_back_and_a_savepoint_does_not() {
     let (cluster, mut client) = server();
     let mut other = cluster.connect();

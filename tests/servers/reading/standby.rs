@@ -55,6 +55,10 @@ fn a_standby_knows_how_complete_it_is_and_shows_all_rows_below_also_when_the_pri
     assert_eq!(same[0], same[1]);
     assert_eq!(same[0].1, 5);
     assert!(same[0].0 <= horizon(&mut client));
+    for reader in &mut readers {
+        let shown = "SELECT horizon_at = snowflake_timestamp(snowflake_horizon()) FROM snowflake_status";
+        assert_eq!(value(reader, shown), "t");
+    }
     primary.wait_until_keeper_rests();
 }
 
