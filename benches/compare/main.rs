@@ -26,6 +26,7 @@ mod saturation;
 mod servers;
 mod settings;
 mod targets;
+mod waiting;
 
 use crate::effort::Effort;
 use crate::servers::Servers;
@@ -40,7 +41,7 @@ struct Part {
     run: fn(&Servers, Effort, &mut Report),
 }
 
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     Part { name: "cost", asks: "what one ID costs in one backend", run: cost::run },
     Part { name: "batches", asks: "what an ID costs when many are taken at once", run: batches::run },
     Part { name: "decoding", asks: "what it costs to read IDs, and to select by time", run: decoding::run },
@@ -57,6 +58,11 @@ const PARTS: [Part; 13] = [
     Part { name: "created_at", asks: "what a created_at costs, and planning a query by it", run: created_at::run },
     Part { name: "last_page", asks: "what it costs that many clients insert at once", run: last_page::run },
     Part { name: "place", asks: "what it costs that an ID decides where its row is", run: place::run },
+    Part {
+        name: "waiting",
+        asks: "how soon a reader has a row, and what it costs that it waits",
+        run: |_, effort, report| waiting::run(effort, report),
+    },
     Part { name: "growth", asks: "whether the cost grows with the number of IDs", run: growth::run },
 ];
 
