@@ -53,14 +53,16 @@ fn every_test_of_a_file_is_one_of_its_program() {
 #[test]
 fn every_mutant_has_one_marker_in_the_sources_and_changes_what_is_below_it() {
     let (mutants, sources) = (mutants(&project()), Source::all(&project()));
-    let markers = sources.iter().flat_map(|source| source.markers().into_iter().map(|(name, _)| (name, &source.path)));
+    let markers = sources.iter().flat_map(|source| source.markers().into_iter().map(move |(name, _)| (name, source)));
     let markers: Vec<_> = markers.collect();
-    for &(name, path) in &markers {
-        assert!(mutants.iter().any(|mutant| mutant.name == name), "{}: no mutant is called {name}", path.display());
+    for &(name, source) in &markers {
+        let is_known = mutants.iter().any(|mutant| mutant.name == name);
+        assert!(is_known, "{}: no mutant is called {name}", source.path.display());
         assert_eq!(markers.iter().filter(|&&(other, _)| other == name).count(), 1, "{name} marks one statement");
     }
     for mutant in &mutants {
-        let is_edited = sources.iter().any(|source| mutant.edit.apply(source, &mutant.name).is_some());
+        let mut marked = markers.iter().filter(|&&(name, _)| name == mutant.name);
+        let is_edited = marked.any(|(_, source)| mutant.edit.apply(source, &mutant.name).is_some());
         assert!(is_edited, "{}: no marker, or its edit does not give: {}", mutant.name, mutant.sentence);
     }
     // Those that traces alone must show can be mutants that tests notice, too.
