@@ -63,6 +63,7 @@ fn value(name: &str, kind: &str) -> &'static str {
         ("field", _) => "'worker'",
         ("schema", _) => "'public'",
         ("until", _) => "'infinity'",
+        ("wait", _) => "'10 ms'",
         ("datacenter_id" | "tag" | "shard", _) => "0",
         (_, "bigint") => "2006515713439040712",
         (_, "integer" | "smallint" | "text" | "snowflake") => "'1'",

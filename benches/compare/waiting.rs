@@ -60,6 +60,8 @@ pub fn run(effort: Effort, report: &mut Report) {
     let row = "id bigint PRIMARY KEY DEFAULT snowflake_nextval()";
     let tables = format!("CREATE EXTENSION snowflake_pg; CREATE TABLE busy ({row}); CREATE TABLE quiet ({row})");
     cluster.connect().batch_execute(&tables).expect("tables");
+    // After the wait of a new server.
+    cluster.connect().batch_execute(INSERT).expect("a row");
     let rows = effort.pick(2000, 50);
     for reader in READERS {
         let delays = reader.delays(&cluster, rows);
@@ -134,14 +136,14 @@ fn pause(_client: &mut Client) {
 }
 
 fn wait_quietly(client: &mut Client) {
-    let poll = "SELECT id FROM snowflake_poll(NULL::quiet, 0, wait => '500 ms')";
+    let poll = "SELECT id FROM snowflake_poll(NULL::quiet, 0, wait => '2 s')";
     client.query(poll, &[]).expect("no rows");
 }
 
 fn listen_quietly(client: &mut Client) {
     client.batch_execute("LISTEN quiet").expect("a channel");
     let mut notifications = client.notifications();
-    drop(notifications.timeout_iter(Duration::from_millis(500)).next().expect("no notification"));
+    drop(notifications.timeout_iter(Duration::from_secs(2)).next().expect("no notification"));
 }
 
 /// Measures while 16 sessions wait in this way.
