@@ -19,7 +19,7 @@ const LAYOUTS: &[&str] = &[
 const PAIRS: &str = "CREATE FUNCTION pairs(layout text) RETURNS TABLE (id bigint, at timestamptz) BEGIN ATOMIC
     WITH ids AS (
         SELECT snowflake_bound('infinity', '<=', layout) AS id UNION SELECT 0
-        UNION SELECT (random() * snowflake_bound('infinity', '<=', layout)::double precision * 0.999)::bigint FROM generate_series(1, 100)),
+        UNION SELECT (random() * snowflake_bound('infinity', '<=', layout)::double precision * 0.999)::bigint FROM generate_series(1, 30)),
     -- Few layouts last beyond PostgreSQL's times.
     near AS (
         SELECT i.id + n AS id FROM ids i, generate_series(-1, 1) n WHERE i.id + n::numeric BETWEEN 0 AND snowflake_bound('infinity', '<=', layout)),
