@@ -4,7 +4,7 @@ use super::{insert, server};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Cluster, error, test, value, waits_for};
+use testbed::{Cluster, error, need_postgresql, test, value, waits_for};
 
 /// A poll that begins to wait in a session of its own, and what it returns.
 fn wait<'scope>(
@@ -142,4 +142,20 @@ fn a_poll_that_waits_returns_a_row_whatever_its_tag_is() {
         client.batch_execute("INSERT INTO orders VALUES (snowflake_nextval_tagged(255), 'last')").expect("a row");
         assert_eq!(rows.join().expect("rows"), ["last"]);
     });
+}
+
+#[test]
+fn a_standby_that_has_waited_for_a_position_of_the_primary_has_all_rows_below_the_horizon_before_it() {
+    need_postgresql(19);
+    let (primary, mut client) = server();
+    let standby = Cluster::builder().worker(8).set("max_prepared_transactions", 10).standby_of(&primary);
+    let mut reader = standby.connect();
+    for _ in 0..20 {
+        insert(&mut client);
+        let horizon = super::horizon(&mut client).expect("a horizon");
+        let position = value(&mut client, "SELECT pg_current_wal_insert_lsn()");
+        assert_eq!(value(&mut reader, &format!("WAIT FOR LSN '{position}'")), "success");
+        let below = format!("SELECT count(*) FROM orders WHERE id < {horizon}");
+        assert_eq!(value(&mut reader, &below), value(&mut client, &below));
+    }
 }
