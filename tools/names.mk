@@ -73,7 +73,7 @@ suite/%: build
 	@tools/setup servers $(needs)
 	$(programs) $*:: --include-ignored
 
-## part of make test: random schedules, leases of workers, a day of a fleet (three minutes)
+## part of make test: random schedules, leases of workers, a day of a fleet (two minutes)
 suite/core: setup
 	@echo "==> Testing the core: units and random schedules of crashes and clock steps"
 	@tools/timed 'the core, and random schedules' cargo test --locked --package snowflake_core
