@@ -1,9 +1,11 @@
 //! Readers that follow a table by ID miss no row, in whatever order and way the transactions of the writers end.
 
 use super::suite::{Evidence, Fault};
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
-use testbed::{Builder, Cluster, Reader, Signal, Traffic};
+use testbed::runner::in_full;
+use testbed::{Builder, Cluster, Reader, Signal, Traffic, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -16,20 +18,35 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         row: 47,
         promise: "readers_of_standbys_miss_no_row_and_repeat_none_across_failovers",
+        short: 2,
+        full: 12,
+        run: promoted_between_readers,
+    },
+    Fault {
+        row: 47,
+        promise: "readers_of_a_server_restored_to_a_point_in_time_miss_no_row_below_its_horizon",
         short: 1,
         full: 6,
-        run: promoted_between_readers,
+        run: restored_between_readers,
     },
 ];
 
+fn writers() -> usize {
+    if in_full() { 64 } else { 16 }
+}
+
 fn server(worker: u64) -> Builder {
-    Cluster::builder().worker(worker).set("max_prepared_transactions", 100).set("max_connections", 100)
+    Cluster::builder().worker(worker).set("max_prepared_transactions", 200).set("max_connections", 120)
+}
+
+fn create_extension(server: &Cluster) {
+    server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
 }
 
 fn killed_between_readers(rounds: usize) -> Evidence {
     let mut cluster = server(7).start();
-    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let traffic = Traffic::start(&cluster, 16);
+    create_extension(&cluster);
+    let traffic = Traffic::start(&cluster, writers());
     for _ in 0..rounds {
         sleep(Duration::from_secs(3));
         // All processes at once, without a word to anybody.
@@ -40,39 +57,120 @@ fn killed_between_readers(rounds: usize) -> Evidence {
     judge(traffic, Evidence { rounds, crashes: rounds, ..Evidence::default() })
 }
 
-/// Three servers with workers of their own, and a standby of a standby. In each round, the primary crashes, then it
-/// stops, the second takes its place, and the old primary comes back as the last of the row.
+/// Three servers and a standby of a standby. In each round, the primary crashes and comes back. Then it crashes again
+/// or stops, and the second takes its place, with the same worker or another one. After a crash, the others have come
+/// further, and are rewound; the old primary is the last of the row.
 fn promoted_between_readers(rounds: usize) -> Evidence {
-    let primary = server(7).set("wal_keep_size", "256MB").start();
-    primary.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let mut traffic = Traffic::start(&primary, 16);
-    let second = server(8).standby_of(&primary);
-    let third = server(9).standby_of(&primary);
-    let cascade = server(10).standby_of(&second);
+    // Of two servers with one worker, only one is ever a primary.
+    let of = [("a", 7, "b"), ("b", 7, "c"), ("c", 8, "d"), ("d", 8, "a")].map(|(name, worker, next)| {
+        let server = server(worker).set("wal_keep_size", "256MB").set("wal_log_hints", "on");
+        // A commit waits for the server that takes over next: readers of the others are to see no row that is lost.
+        server.set("cluster_name", name).set("synchronous_standby_names", next)
+    });
+    let [a, b, c, d] = of;
+    let primary = a.start();
+    // As long as there is no standby, nothing may wait for it.
+    primary
+        .connect()
+        .batch_execute("SET synchronous_commit = local; CREATE EXTENSION snowflake_pg")
+        .expect("the extension");
+    let second = b.standby_of(&primary);
+    let mut traffic = Traffic::start(&primary, writers());
+    let third = c.standby_of(&primary);
+    let cascade = d.standby_of(&second);
     let standbys = [(&second, "a standby"), (&third, "another standby"), (&cascade, "a standby of a standby")];
     standbys.iter().for_each(|(standby, name)| traffic.read_from(standby, name));
     let mut row = [primary, second, third, cascade];
-    for _ in 0..rounds {
+    let mut crashes = 0;
+    for round in 0..rounds {
         sleep(Duration::from_secs(2));
         row[0].stop(Signal::KILL);
         row[0].start();
+        crashes += 1;
         // A replay that is paused ends nowhere in particular.
         row[2].connect().batch_execute("SELECT pg_wal_replay_pause()").expect("a pause");
         sleep(Duration::from_secs(2));
         row[2].connect().batch_execute("SELECT pg_wal_replay_resume()").expect("its end");
-        // Standbys receive all of it: a reader may have seen its last rows.
-        row[0].stop(Signal::INT);
+        // After a crash, a server shows commits that no standby has acknowledged.
+        row[1].wait_for_commits_of(&row[0]);
+        // Each of the four combinations with the same worker and another one.
+        let is_crash = matches!(round % 4, 0 | 3);
+        if is_crash {
+            let receiver = leave_behind(&row[1], &row[2], &row[0]);
+            row[0].stop(Signal::KILL);
+            testbed::send(receiver, Signal::CONT);
+            crashes += 1;
+        } else {
+            row[0].stop(Signal::INT);
+        }
         row[1].promote();
         traffic.move_to(&row[1]);
         let [old, new, other, _] = &mut row;
-        for standby in [other, old] {
-            standby.stop(Signal::INT);
-            standby.follow(new);
+        other.stop(Signal::INT);
+        if is_crash {
+            assert_eq!([&*other, &*old].map(|server| server.rewind_if_ahead(new)), [true; 2]);
         }
+        other.follow(new);
+        old.follow(other);
         row.rotate_left(1);
     }
     sleep(Duration::from_secs(2));
+    judge(traffic, Evidence { rounds, crashes, ..Evidence::default() })
+}
+
+/// Lets a standby receive no more of its primary, and waits until another one has replayed more. Returns the process
+/// that ends once it continues.
+fn leave_behind(standby: &Cluster, other: &Cluster, primary: &Cluster) -> u32 {
+    let mut client = standby.connect();
+    let receiver = value(&mut client, "SELECT pid FROM pg_stat_wal_receiver").parse().expect("a process ID");
+    [Signal::STOP, Signal::TERM].iter().for_each(|&signal| testbed::send(receiver, signal));
+    let written = value(&mut client, "SELECT written_lsn FROM pg_stat_wal_receiver");
+    // Writers may all wait.
+    primary.connect().batch_execute("CHECKPOINT").expect("more in WAL");
+    other.wait_until(&format!("SELECT pg_last_wal_replay_lsn() > '{written}'::pg_lsn"));
+    receiver
+}
+
+/// In each round, a base backup of the primary recovers to a moment before the primary's crash, and pauses there. Then
+/// it is promoted, with a worker of its own.
+fn restored_between_readers(rounds: usize) -> Evidence {
+    let mut primary = server(7).create();
+    primary.archive();
+    primary.start();
+    create_extension(&primary);
+    let mut traffic = Traffic::start(&primary, writers());
+    for _ in 0..rounds {
+        sleep(Duration::from_secs(1));
+        let mut backup = server(8).backup_of(&primary);
+        sleep(Duration::from_secs(2));
+        let moment = value(&mut primary.connect(), "SELECT clock_timestamp()");
+        sleep(Duration::from_secs(1));
+        primary.stop(Signal::KILL);
+        primary.start();
+        primary.wait_for_archive();
+        backup.recover_and_pause(&primary, &moment);
+        let read = traffic.read_copy(&backup, "a server restored to a point in time");
+        go_on(&backup, read);
+    }
     judge(traffic, Evidence { rounds, crashes: rounds, ..Evidence::default() })
+}
+
+/// Promotes a restored server, and lets a reader go on there: it gets each row once that is not below what it has read.
+fn go_on(restored: &Cluster, read: i64) {
+    let mut client = restored.connect();
+    client.batch_execute("SELECT pg_wal_replay_resume()").expect("the end of recovery");
+    restored.wait_until("SELECT NOT pg_is_in_recovery()");
+    client.batch_execute("INSERT INTO written (note) VALUES ('after the restore')").expect("a row");
+    for gid in client.query("SELECT gid FROM pg_prepared_xacts", &[]).expect("prepared transactions") {
+        client.batch_execute(&format!("COMMIT PREPARED '{}'", gid.get::<_, &str>(0))).expect("its end");
+    }
+    let mut ids = |query: &str| -> Vec<i64> {
+        client.query(query, &[&(read - 1)]).expect("rows").iter().map(|row| row.get(0)).collect()
+    };
+    let polled = ids("SELECT id FROM snowflake_poll(NULL::written, $1, 1000000)");
+    let rows: BTreeSet<_> = ids("SELECT id FROM written WHERE id > $1").into_iter().collect();
+    println!("{} rows at or above the horizon of the restored server, which are read after its promotion", rows.len());
+    assert_eq!(polled, rows.into_iter().collect::<Vec<_>>());
 }
 
 fn judge(traffic: Traffic, evidence: Evidence) -> Evidence {
@@ -84,7 +182,8 @@ fn judge(traffic: Traffic, evidence: Evidence) -> Evidence {
         if seen.reader == Reader::Naive {
             assert!(seen.missed > 0, "the traffic would not show a mistake: {seen:?}");
         } else {
-            assert_eq!(counts, (written, 0, 0, 0, 0), "{:?} of {}", seen.reader, seen.at);
+            assert_eq!(counts, (seen.due, 0, 0, 0, 0), "{:?} of {}", seen.reader, seen.at);
+            assert!(seen.due > 100, "{seen:?}");
         }
     }
     Evidence { ids: written, ..evidence }

@@ -124,11 +124,12 @@ impl Cluster {
     }
 
     /// Runs something that replaces postgresql.conf, and puts the old one back.
-    fn preserve_configuration(&self, replace: impl FnOnce()) {
+    fn preserve_configuration<T>(&self, replace: impl FnOnce() -> T) -> T {
         let configuration = self.data().join("postgresql.conf");
         let ours = fs::read(&configuration).expect("postgresql.conf");
-        replace();
+        let replaced = replace();
         fs::write(&configuration, ours).expect("postgresql.conf");
+        replaced
     }
 
     /// Starts a stopped server as a standby, and waits until it streams.
@@ -163,13 +164,19 @@ impl Cluster {
 
     /// Rewinds a stopped server by pg_rewind to where it can follow another one. Keeps its configuration.
     pub fn rewind(&self, source: &Cluster) {
+        self.rewind_if_ahead(source);
+    }
+
+    /// The same. Returns whether it had WAL that the other one has not.
+    pub fn rewind_if_ahead(&self, source: &Cluster) -> bool {
         // A server that has just been promoted has its new timeline in its control file after the next checkpoint.
         source.connect().batch_execute("CHECKPOINT").expect("a checkpoint");
         self.preserve_configuration(|| {
             let mut rewind = self.command("pg_rewind");
             rewind.arg("--no-sync").arg("--target-pgdata").arg(self.data()).arg("--source-server");
-            run(rewind.arg(format!("host={} user=postgres dbname=postgres", source.host().display())));
-        });
+            let said = run(rewind.arg(format!("host={} user=postgres dbname=postgres", source.host().display())));
+            !said.contains("no rewind required")
+        })
     }
 
     /// Archives WAL in a directory of this server, from its next start on.
@@ -187,13 +194,24 @@ impl Cluster {
 
     /// Starts a backup that recovers to a point in time from another server's archive, and waits until it is a primary.
     pub fn recover(&mut self, source: &Cluster, until: &str) {
+        self.begin_to_recover(source, until, "promote");
+        self.wait_until("SELECT NOT pg_is_in_recovery()");
+    }
+
+    /// Starts a backup that recovers to a point in time from another server's archive, and waits until it is there.
+    /// There it can be read, until it is promoted.
+    pub fn recover_and_pause(&mut self, source: &Cluster, until: &str) {
+        self.begin_to_recover(source, until, "pause");
+        self.wait_until("SELECT pg_get_wal_replay_pause_state() = 'paused'");
+    }
+
+    fn begin_to_recover(&mut self, source: &Cluster, until: &str, action: &str) {
         fs::write(self.data().join("recovery.signal"), "").expect("a recovery");
         self.configure("archive_mode", "off");
         self.configure("restore_command", format!("cp {}/archive/%f %p", source.host().display()));
         self.configure("recovery_target_time", until);
-        self.configure("recovery_target_action", "promote");
+        self.configure("recovery_target_action", action);
         self.start();
-        self.wait_until("SELECT NOT pg_is_in_recovery()");
     }
 
     /// Restores a dump of another server's database.
@@ -215,9 +233,10 @@ impl Cluster {
     }
 }
 
-/// Runs a program that must succeed.
-fn run(command: &mut Command) {
+/// Runs a program that must succeed. Returns what it has said.
+fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&said));
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{command:?}:\n{said}");
+    said
 }

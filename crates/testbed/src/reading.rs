@@ -31,6 +31,8 @@ pub struct Traffic {
     finished: Arc<AtomicBool>,
     readers: Vec<(Reader, String, JoinHandle<Vec<i64>>)>,
     standbys: Vec<Config>,
+    /// What readers of copies have read, and up to which horizon.
+    copies: Vec<(Reader, String, i64, Vec<i64>)>,
 }
 
 /// What a reader has seen of the rows in the final table.
@@ -39,15 +41,17 @@ pub struct Seen {
     pub reader: Reader,
     /// Where it has read.
     pub at: String,
+    /// Rows of the table that it should have read: those below the horizon of a copy, or all.
+    pub due: usize,
     /// Rows that it has read.
     pub read: usize,
-    /// Rows of the table that it has not read.
+    /// Rows that it should have read and has not.
     pub missed: usize,
     /// Rows that it has read more than once.
     pub repeated: usize,
     /// Rows that it has read before a row with a smaller ID.
     pub out_of_order: usize,
-    /// Rows that it has read, and that are not in the table.
+    /// Rows that it has read, and that are not among those that it should have.
     pub vanished: usize,
 }
 
@@ -66,7 +70,8 @@ impl Traffic {
             let (primary, stop) = (Arc::clone(&primary), Arc::clone(&stop));
             thread::spawn(move || sessions(&primary, &stop, end_prepared))
         }));
-        let mut traffic = Self { primary, stop, writers: threads, finished, readers: Vec::new(), standbys: Vec::new() };
+        let (readers, standbys, copies) = (Vec::new(), Vec::new(), Vec::new());
+        let mut traffic = Self { primary, stop, writers: threads, finished, readers, standbys, copies };
         for reader in [Reader::Naive, Reader::Horizon, Reader::Poll] {
             traffic.read(reader, "the primary", Arc::clone(&traffic.primary));
         }
@@ -79,6 +84,18 @@ impl Traffic {
             self.read(reader, name, Arc::new(Mutex::new(standby.config())));
         }
         self.standbys.push(standby.config());
+    }
+
+    /// Reads a copy, which stays as it is, up to its horizon. Returns that.
+    pub fn read_copy(&mut self, copy: &Cluster, name: &str) -> i64 {
+        let mut client = copy.connect();
+        let horizon = client.query_one("SELECT snowflake_horizon()", &[]).expect("a horizon").get(0);
+        for reader in [Reader::Horizon, Reader::Poll] {
+            let mut seen = Vec::new();
+            reader.follow(&mut client, &AtomicBool::new(true), &mut seen).expect("rows");
+            self.copies.push((reader, name.to_owned(), horizon, seen));
+        }
+        horizon
     }
 
     fn read(&mut self, reader: Reader, name: &str, at: Arc<Mutex<Config>>) {
@@ -111,20 +128,25 @@ impl Traffic {
         let last = table.iter().max().copied().unwrap_or(0);
         self.standbys.iter().for_each(|standby| wait_until_complete(standby, last));
         self.finished.store(true, Ordering::Relaxed);
-        let judge = |(reader, at, thread): (Reader, String, JoinHandle<Vec<i64>>)| {
+        let read_all = self.readers.into_iter().map(|(reader, at, thread)| {
             let ids = thread.join().expect("a reader");
+            (reader, at, i64::MAX, ids)
+        });
+        let judge = |(reader, at, horizon, ids): (Reader, String, i64, Vec<i64>)| {
             let distinct: HashSet<_> = ids.iter().copied().collect();
+            let due: HashSet<_> = table.iter().copied().filter(|&id| id < horizon).collect();
             Seen {
                 reader,
                 at,
+                due: due.len(),
                 read: ids.len(),
-                missed: table.difference(&distinct).count(),
+                missed: due.difference(&distinct).count(),
                 repeated: ids.len() - distinct.len(),
                 out_of_order: ids.windows(2).filter(|pair| pair[0] > pair[1]).count(),
-                vanished: distinct.difference(&table).count(),
+                vanished: distinct.difference(&due).count(),
             }
         };
-        (table.len(), self.readers.into_iter().map(judge).collect())
+        (table.len(), read_all.chain(self.copies).map(judge).collect())
     }
 }
 
