@@ -131,6 +131,14 @@ fn connect() {
     }
 }
 
+/// Writes the horizon to WAL, for standbys.
+fn log_horizon() {
+    // Another process that writes the mark writes the horizon, too, and reports what is wrong with the page.
+    if let Some(_lock) = mark_lock::try_take() {
+        let _ = wal::in_transaction(wal::write_horizon);
+    }
+}
+
 struct Keeper {
     layout: Layout,
     schedule: KeeperSchedule,
@@ -203,12 +211,17 @@ impl Keeper {
         if let Work::Sleep(left) = work {
             return Ok(left.map(Duration::from_millis));
         }
+        if is_awaited {
+            // Also a page with another mark has the horizon.
+            // mutant: past-tick-closed-for-standbys
+            horizon::close_past_tick(&self.layout);
+        }
         // A backend that has just extended the mark wakes the keeper to continue from there.
         if work == Work::Look && (!is_started || is_wanted || self.is_due()) {
             self.extend()?;
             shared().keeper_failure.write("");
         } else if is_awaited {
-            self.log_horizon();
+            log_horizon();
         }
         Ok(Some(Duration::from_millis(self.schedule.pause(now(), gucs::reserve_ahead_ms()))))
     }
@@ -220,16 +233,6 @@ impl Keeper {
     fn is_due(&self) -> bool {
         let latest = trusted_clock::now_ms(&self.layout).max(shared().last_timestamp(&self.layout));
         mark::is_due(self.mark(), latest, gucs::reserve_ahead_ms())
-    }
-
-    /// Writes the horizon to WAL, for standbys.
-    fn log_horizon(&self) {
-        // mutant: past-tick-closed-for-standbys
-        horizon::close_past_tick(&self.layout);
-        // Another process that writes the mark writes the horizon, too, and reports what is wrong with the page.
-        if let Some(_lock) = mark_lock::try_take() {
-            let _ = wal::in_transaction(wal::write_horizon);
-        }
     }
 
     /// Starts the generator or extends the mark.
