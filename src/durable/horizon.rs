@@ -33,6 +33,7 @@ pub fn is_below_others(layout: &Layout, position: Position) -> bool {
 /// worker begins after a failover.
 pub fn id_at(layout: &Layout, series: &Series, position: Position) -> i64 {
     let mark = layout.min_id(shared().generator.covered_until());
+    // mutant: horizon-within-mark
     let id = series.id_at(position).min(mark);
     i64::try_from(id).unwrap_or(i64::MAX)
 }
@@ -50,6 +51,7 @@ impl ForPage {
         let withheld = Self { horizon: PageHorizon::Withheld, position: 0 };
         if !generator.is_started() {
             // The first mark of a start that begins below what readers may have passed.
+            // mutant: withheld-at-start
             return (mark.horizon_from() > 0).then_some(withheld);
         }
         if !is_read() {
@@ -58,6 +60,7 @@ impl ForPage {
         let (layout, series) = worker::layout_and_series().ok()?;
         // mutant: page-before-horizon
         let position = holders::horizon()?;
+        // mutant: withheld-below-other-workers
         if is_below_others(&layout, position) {
             return Some(withheld);
         }

@@ -264,6 +264,7 @@ fn read(query: &CStr, result: &pg_sys::ReturnSetInfo) -> u64 {
         receiver
     };
     // mutant: poll-snapshot
+    // mutant: poll-snapshot-on-standby
     let options = pg_sys::SPIExecuteOptions { must_return_tuples: true, dest: receiver, ..Default::default() };
     Spi::connect_mut(|_| {
         // Not read-only, so that it takes a new snapshot.

@@ -126,6 +126,7 @@ unsafe extern "C-unwind" fn on_end(event: pg_sys::XactEvent::Type, _argument: *m
         }
         // The rows are visible, or never will be.
         // mutant: leave-after-commit
+        // mutant: leave-after-commit-in-wal
         XACT_EVENT_COMMIT | XACT_EVENT_ABORT => leave(),
         // The rows of a parallel worker belong to the transaction of its leader.
         XACT_EVENT_PARALLEL_COMMIT | XACT_EVENT_PARALLEL_ABORT => ENTERED.store(false, Ordering::Relaxed),

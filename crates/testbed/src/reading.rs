@@ -92,7 +92,7 @@ impl Traffic {
         let horizon = client.query_one("SELECT snowflake_horizon()", &[]).expect("a horizon").get(0);
         for reader in [Reader::Horizon, Reader::Poll] {
             let mut seen = Vec::new();
-            reader.follow(&mut client, &AtomicBool::new(true), &mut seen).expect("rows");
+            reader.follow(&mut client, &AtomicBool::new(true), 10_000, &mut seen).expect("rows");
             self.copies.push((reader, name.to_owned(), horizon, seen));
         }
         horizon
@@ -102,7 +102,7 @@ impl Traffic {
         let finished = Arc::clone(&self.finished);
         let read = move || {
             let mut seen = Vec::new();
-            sessions(&at, &finished, |client, finished| reader.follow(client, finished, &mut seen));
+            sessions(&at, &finished, |client, finished| reader.follow(client, finished, 100, &mut seen));
             seen
         };
         self.readers.push((reader, name.to_owned(), thread::spawn(read)));
@@ -218,19 +218,28 @@ fn end_prepared(client: &mut Client, stop: &AtomicBool) -> Result<(), postgres::
 }
 
 impl Reader {
-    /// Reads new rows until there are none after the end.
-    fn follow(self, client: &mut Client, finished: &AtomicBool, seen: &mut Vec<i64>) -> Result<(), postgres::Error> {
+    /// Reads new rows, so many at once, until there are none after the end.
+    fn follow(
+        self,
+        client: &mut Client,
+        finished: &AtomicBool,
+        rows: i32,
+        seen: &mut Vec<i64>,
+    ) -> Result<(), postgres::Error> {
         loop {
             let is_last = finished.load(Ordering::Relaxed);
             let after = seen.last().copied().unwrap_or(0);
             let rows = match self {
-                Self::Naive => client.query("SELECT id FROM written WHERE id > $1 ORDER BY id LIMIT 100", &[&after])?,
+                Self::Naive => {
+                    let query = "SELECT id FROM written WHERE id > $1 ORDER BY id LIMIT $2::integer";
+                    client.query(query, &[&after, &rows])?
+                }
                 Self::Horizon => {
                     let horizon: Option<i64> = client.query_one("SELECT snowflake_horizon()", &[])?.get(0);
-                    let query = "SELECT id FROM written WHERE id > $1 AND id < $2 ORDER BY id LIMIT 100";
-                    client.query(query, &[&after, &horizon])?
+                    let query = "SELECT id FROM written WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3::integer";
+                    client.query(query, &[&after, &horizon, &rows])?
                 }
-                Self::Poll => client.query("SELECT id FROM snowflake_poll(NULL::written, $1, 100)", &[&after])?,
+                Self::Poll => client.query("SELECT id FROM snowflake_poll(NULL::written, $1, $2)", &[&after, &rows])?,
             };
             seen.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
             if rows.is_empty() {

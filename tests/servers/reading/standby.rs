@@ -92,6 +92,67 @@ fn a_poll_on_a_standby_reads_the_horizon_first_and_then_the_rows() {
     assert_eq!(read.join().expect("a reader"), "5");
 }
 
+/// The record of the commit comes last of what a transaction does that others can make wait.
+#[test]
+fn a_transaction_holds_the_horizon_back_until_its_commit_is_in_wal() {
+    let primary = Cluster::builder().worker(7).set("snowflake_pg.keep_warm", 0).start();
+    let mut client = primary.connect();
+    client.batch_execute(super::TABLE).expect("a table");
+    let standby = Cluster::builder().worker(8).standby_of(&primary);
+    let [mut first, mut second] = [(); 2].map(|()| primary.connect());
+    wait_for_synchronous(&primary, "away");
+    // A commit that notifies waits for another one that does.
+    let waits = std::thread::spawn(move || first.batch_execute("BEGIN; CREATE TABLE t (); NOTIFY channel; COMMIT"));
+    primary.wait_until("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')");
+    second.batch_execute("BEGIN; NOTIFY channel").expect("a transaction");
+    let open = insert(&mut second);
+    let also_waits = std::thread::spawn(move || second.batch_execute("COMMIT"));
+    primary.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND NOT granted)");
+    // The next ID needs another mark, which is logged with the horizon.
+    primary.wait_until_mark_has_passed();
+    client.batch_execute("SET synchronous_commit = local").expect("a setting");
+    let later = insert(&mut client);
+    standby.wait_until(&format!("SELECT EXISTS (SELECT FROM orders WHERE id = {later})"));
+    let mut reader = standby.connect();
+    for client in [&mut reader, &mut client] {
+        assert_eq!((horizon(client), polled(client)), (Some(open), 3));
+    }
+    wait_for_synchronous(&primary, "");
+    for waits in [waits, also_waits] {
+        waits.join().expect("a session").expect("a commit");
+    }
+    wait_for(&standby, later);
+    assert_eq!(polled(&mut reader), 5);
+}
+
+fn wait_for_synchronous(primary: &Cluster, standby: &str) {
+    primary.configure("synchronous_standby_names", standby);
+    primary.reload();
+}
+
+/// Its row would be lost if the synchronous standby took over.
+#[test]
+fn a_poll_shows_no_row_whose_commit_waits_for_a_synchronous_standby_on_no_server() {
+    let (primary, mut client) = server();
+    let standby = standby().standby_of(&primary);
+    let mut reader = standby.connect();
+    let first = insert(&mut client);
+    wait_for(&standby, first);
+    let mut other = primary.connect();
+    wait_for_synchronous(&primary, "away");
+    let waits = std::thread::spawn(move || insert(&mut other));
+    standby.wait_until("SELECT count(*) = 5 FROM orders");
+    let waiting: i64 = value(&mut reader, "SELECT max(id) FROM orders").parse().expect("an ID");
+    wait_for(&standby, waiting - 1);
+    for client in [&mut reader, &mut client] {
+        assert_eq!((horizon(client), polled(client)), (Some(waiting), 4));
+    }
+    wait_for_synchronous(&primary, "");
+    assert_eq!(waits.join().expect("a commit"), waiting);
+    wait_for(&standby, waiting);
+    assert_eq!((polled(&mut client), polled(&mut reader)), (5, 5));
+}
+
 #[test]
 fn a_standby_whose_primary_does_not_write_the_horizon_says_so() {
     let primary = Cluster::builder().worker(7).set("snowflake_pg.wal_mark", "off").start();
@@ -127,6 +188,32 @@ fn a_standby_has_no_horizon_while_its_primary_issues_ids_below_that_of_another_w
     let above = insert(&mut client);
     wait_for(&standby, above);
     assert_eq!(polled(&mut reader), 6);
+}
+
+/// The first mark of its start takes the horizon away, and the next ones do not bring it back.
+#[test]
+fn no_mark_below_the_ids_of_another_worker_brings_a_horizon_to_standbys() {
+    let mut primary = Cluster::builder().worker(7).own_clock().start();
+    primary.set_clock(60.0);
+    let mut client = primary.connect();
+    client.batch_execute(super::TABLE).expect("a table");
+    let standby = Cluster::builder().worker(9).standby_of(&primary);
+    let read = insert(&mut client);
+    wait_for(&standby, read);
+    primary.stop(Signal::INT);
+    primary.configure("snowflake_pg.worker_id", 8);
+    // Without a keeper, only an ID that needs a mark has one written.
+    primary.configure("max_worker_processes", 0);
+    primary.set_clock(0.0);
+    primary.start();
+    let (mut client, mut reader) = (primary.connect(), standby.connect());
+    for _ in 0..2 {
+        let below = insert(&mut client);
+        assert!(below < read, "the clock is behind");
+        standby.wait_until(&format!("SELECT EXISTS (SELECT FROM orders WHERE id = {below})"));
+        assert_eq!((horizon(&mut reader), polled(&mut reader)), (None, 0));
+        primary.wait_until_mark_has_passed();
+    }
 }
 
 #[test]
