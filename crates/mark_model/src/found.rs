@@ -9,6 +9,7 @@ use snowflake_core::mark::record::{self, LaterFields, OtherMarks};
 use snowflake_core::mark::start_table::{MarkConflict, StartContext, StartPoint, decide};
 use snowflake_core::mark::wal_page::InWal;
 use snowflake_core::server::identity::{Identity, Inode};
+use snowflake_core::server::lease::LeaseStart;
 use std::sync::LazyLock;
 
 /// Two layouts with ticks of a millisecond, from 1970 on.
@@ -64,10 +65,10 @@ impl Found {
             now,
             start_margin_ms: if world.keeps(Rule::StartMargin) { world.margin() } else { 0 },
             wal: Some(in_wal(at, world)),
-            was_standby: at.is_promoted,
+            was_standby: at.is_promoted && (!world.is_leased || world.keeps(Rule::LeasedAboveMargin)),
             machine: None,
             last_life,
-            lease: world.lease,
+            lease: world.lease.or_else(|| world.is_leased.then(|| leased(state, server))),
         };
         Self { record, identity, context }
     }
@@ -75,6 +76,17 @@ impl Found {
     /// What the core's start table says.
     pub fn decide(&self) -> Result<StartPoint, MarkConflict> {
         decide(self.record.as_ref(), &self.identity, &self.context)
+    }
+}
+
+/// The lease is beside the record, and a copy of it is none. The registry has granted at least what was issued.
+fn leased(state: &State, server: usize) -> LeaseStart {
+    let at = &state.servers[server];
+    let directory = &state.directories[at.directory];
+    let has_lease = |record: &Record| record.worker == at.worker && record.directory == directory.inode;
+    match directory.record.filter(has_lease) {
+        Some(_) => LeaseStart::Continued(0),
+        None => LeaseStart::At(state.issued[usize::from(at.worker)].end()),
     }
 }
 
@@ -118,6 +130,7 @@ fn in_wal(at: &Server, world: &World) -> InWal {
     let layout = page.layout.map(|layout| LAYOUTS[usize::from(layout)]);
     let layout = layout.filter(|_| world.keeps(Rule::SameLayout));
     let others = world.others.unwrap_or_else(|| page.highest(1 - at.worker));
+    let others = if world.keeps(Rule::BeginsAboveOthers) { others } else { 0 };
     let says = |mark, is_unknown| InWal { mark, is_unknown, others, layout, ..InWal::default() };
     // Without what a start of this process has written, which then failed.
     match page.workers[usize::from(at.worker)] {

@@ -46,6 +46,10 @@ pub enum Rule {
     DisownedInWal,
     /// A start with another layout is refused.
     SameLayout,
+    /// A server begins at or above the marks of other workers in WAL that its clock can reach.
+    BeginsAboveOthers,
+    /// A promoted standby with a leased worker begins above the start margin, as with any other.
+    LeasedAboveMargin,
     /// There is no horizon below the marks of other workers in WAL.
     HorizonAboveOthers,
     /// With `require`, nothing is issued before a standby has the mark.
@@ -54,7 +58,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::MarkBeforeIds,
         Self::WalBeforeRecord,
         Self::BeginsAtMark,
@@ -72,6 +76,8 @@ impl Rule {
         Self::WalRises,
         Self::DisownedInWal,
         Self::SameLayout,
+        Self::BeginsAboveOthers,
+        Self::LeasedAboveMargin,
         Self::HorizonAboveOthers,
         Self::WaitsForStandby,
     ];

@@ -235,7 +235,9 @@ fn of_fleet(state: &State, world: &World, server: usize, steps: &mut Vec<Step>) 
             steps.push(Step::Promote { server });
         }
     }
-    if at.follows.is_some() && state.budget.promotions > 0 && may_be_promoted(state, world, server) {
+    // The registry knows nothing of what such a copy has not received.
+    let may_be_detached = at.follows.is_some() && state.budget.promotions > 0 && !world.is_leased;
+    if may_be_detached && may_be_promoted(state, world, server) {
         steps.push(Step::Detach { server });
     }
     let has_begun = at.life.is_some() && state.directories[at.directory].record.is_some();

@@ -24,7 +24,9 @@ pub struct World {
     pub wrong_clocks: bool,
     /// What happens that the mark is not meant to survive.
     pub beyond: Beyond,
-    /// Where the lease of the worker begins, if it is leased.
+    /// Whether a registry leases workers.
+    pub is_leased: bool,
+    /// Where the lease of the worker begins, if it is leased, in a replay.
     pub lease: Option<LeaseStart>,
     /// The highest mark of another worker in WAL, in a replay, where there can be more workers.
     pub others: Option<Time>,
@@ -65,6 +67,7 @@ impl World {
         is_shared: false,
         wrong_clocks: false,
         beyond: Beyond::Nothing,
+        is_leased: false,
         lease: None,
         others: None,
         off: None,

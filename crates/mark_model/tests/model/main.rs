@@ -23,9 +23,8 @@ fn bounds() -> Bounds {
     if std::env::var("SNOWFLAKE_PG_TESTS").is_ok_and(|tests| tests == "full") { Bounds::Full } else { Bounds::Short }
 }
 
-/// Rows of the start table that a world without a registry, of one cluster, and of machines that nobody clones, does
-/// not have.
-const OUTSIDE: [&str; 3] = ["Leased", "OtherCluster", "OtherGeneration"];
+/// Rows of the start table that a world of one cluster, and of machines that nobody clones, does not have.
+const OUTSIDE: [&str; 2] = ["OtherCluster", "OtherGeneration"];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();

@@ -28,6 +28,9 @@ pub const CHANGES: World = World { budget: Budget { ends: 2, changes: 2, ..NOTHI
 /// A worker of its own after a failover, or a change back and forth, under a right clock.
 pub const CHANGES_RIGHT: World = World { budget: CHANGES.budget, ..World::ALONE };
 const CHANGED_FAILOVER: World = World { budget: Budget { changes: 1, ..FAILOVER }, ..World::ALONE };
+/// A registry leases workers. A server that is given another one has no record of what the one before has issued.
+pub const LEASED: World = World { is_leased: true, ..CHANGES_RIGHT };
+pub const LEASED_FAILOVER: World = World { is_leased: true, ..CHANGED_FAILOVER };
 /// WAL cannot be written once.
 pub const FAILED_CHANGES: World = World { budget: Budget { failures: 1, ..CHANGES.budget }, ..WRONG_CLOCKS };
 /// All files of a data directory but WAL go back, and so does the record in it.
@@ -51,6 +54,8 @@ const PROMISES: &[(&str, World, Bounds)] = &[
     ("a_server_whose_configuration_changes_issues_nothing_twice", CHANGES, Bounds::Short),
     ("another_worker_goes_on_above_what_was_read", CHANGES_RIGHT, Bounds::Short),
     ("another_worker_goes_on_above_what_was_read_after_a_failover", CHANGED_FAILOVER, Bounds::Short),
+    ("another_leased_worker_goes_on_above_what_was_read", LEASED, Bounds::Short),
+    ("another_leased_worker_goes_on_above_what_was_read_after_a_failover", LEASED_FAILOVER, Bounds::Full),
     ("a_server_whose_configuration_changes_without_wal_issues_nothing_twice", CHANGES.off(), Bounds::Short),
     ("a_server_whose_configuration_changes_while_writes_fail_issues_nothing_twice", FAILED_CHANGES, Bounds::Short),
     ("a_server_that_is_put_back_to_a_backup_with_later_wal_issues_nothing_twice", BACKUPS, Bounds::Short),

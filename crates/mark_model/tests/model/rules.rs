@@ -1,8 +1,8 @@
 //! What each rule is for: what goes wrong without it.
 
 use crate::promise::{
-    BACKUPS, BACKUPS_CHANGES, CHANGES, CHANGES_RIGHT, FAILED_CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, REWINDS,
-    SHORT_MARGIN, TURNS, WRONG_CLOCKS,
+    BACKUPS, BACKUPS_CHANGES, CHANGES, CHANGES_RIGHT, FAILED_CHANGES, FAILOVERS, FAILOVERS_WRONG, IMAGES, LEASED,
+    LEASED_FAILOVER, REWINDS, SHORT_MARGIN, TURNS, WRONG_CLOCKS,
 };
 use libtest_mimic::Trial;
 use mark_model::promises::{AHEAD, ALARM, HORIZON, UNIQUENESS};
@@ -39,7 +39,12 @@ const NEEDED_BY_RESTARTS: &[(Rule, &str)] =
 const FOR_RESTARTS_ALONE: &[Rule] = &[Rule::WalBeforeRecord, Rule::RecordNamesLifeBefore];
 
 /// Rules without which the horizon of a cluster falls, and where that is seen soonest.
-const NEEDED_BY_READERS: &[(Rule, World)] = &[(Rule::HorizonAboveOthers, CHANGES), (Rule::StartMargin, CHANGES_RIGHT)];
+const NEEDED_BY_READERS: &[(Rule, World)] = &[
+    (Rule::BeginsAboveOthers, LEASED),
+    (Rule::LeasedAboveMargin, World { end: 3, ..LEASED_FAILOVER }),
+    (Rule::HorizonAboveOthers, CHANGES),
+    (Rule::StartMargin, CHANGES_RIGHT),
+];
 
 pub fn trials() -> Vec<Trial> {
     let needed = NEEDED.iter().map(|(rule, world)| {
