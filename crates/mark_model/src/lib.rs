@@ -20,9 +20,9 @@
 //! - [`replay`]: checks the traces of real servers against the model.
 //! - [`story`]: tells a sequence of steps in sentences.
 //!
-//! Explorations leave out damaged files, the ends of leases, other clusters, marks that a DBA accepts by hand, and state
-//! directories without locks. They have at most three servers and two workers. Replays cover the first four, as far as
-//! starts find them.
+//! Explorations leave out damaged files, the ends of leases, other clusters, marks that a DBA accepts by hand, and
+//! state directories without locks. They have at most three servers and two workers. Replays cover the first four, as
+//! far as starts find them.
 //!
 //! A server always issues every timestamp that its clock and its mark allow: one that issues fewer has fewer to repeat.
 
