@@ -37,6 +37,8 @@ const IDLE: Question =
 
 const WAL: Question =
     Question { case: "WAL in a second, a call every 0.1 s, by wal_mark", unit: "bytes", reference: WAL_OFF, ..MEDIAN };
+/// Of a server that issues no IDs, while somebody reads from it.
+const POLLED: Question = Question { case: "WAL in a second, a horizon every 0.1 s, by wal_mark", ..WAL };
 const COMMITS: Question =
     Question { case: "Transactions in a second, a call every 0.1 s, by wal_mark", unit: "commits", ..WAL };
 const WAL_OFF: &str = "wal_mark off";
@@ -73,14 +75,17 @@ pub fn run(effort: Effort, report: &mut Report) {
     let began = Instant::now();
     let (seen, idle, logged) = thread::scope(|scope| {
         let idle = scope.spawn(|| idle(time));
-        let logged = [WAL_OFF, WAL_PREFER].map(|setting| (setting, scope.spawn(move || logged(setting, time))));
+        let logged = [WAL_OFF, WAL_PREFER].map(|setting| {
+            let calls = ["SELECT count(snowflake_nextval())", "SELECT count(snowflake_horizon())"];
+            (setting, calls.map(|call| scope.spawn(move || logged(setting, call, time))))
+        });
         let pauses: Vec<_> = pauses.iter().map(|&pause| scope.spawn(move || (pause, after(pause, time)))).collect();
         while began.elapsed() < time {
             measure::progress(usize::try_from(began.elapsed().as_secs()).unwrap_or(0), effort.pick(240, 12));
             sleep(Duration::from_secs(1));
         }
         let seen: Vec<_> = pauses.into_iter().map(|pause| pause.join().expect("a pause")).collect();
-        let logged = logged.map(|(setting, logged)| (setting, logged.join().expect("a setting")));
+        let logged = logged.map(|(setting, logged)| (setting, logged.map(|logged| logged.join().expect("a setting"))));
         (seen, idle.join().expect("an idle server"), logged)
     });
     for (pause, askers) in seen {
@@ -94,7 +99,8 @@ pub fn run(effort: Effort, report: &mut Report) {
         }
     }
     report.add(&IDLE, OURS, vec![idle]);
-    for (setting, (bytes, commits)) in logged {
+    for (setting, [(bytes, commits), (polled, _)]) in logged {
+        report.add(&POLLED, setting, vec![polled]);
         report.add(&WAL, setting, vec![bytes]);
         report.add(&COMMITS, setting, vec![commits]);
     }
@@ -151,12 +157,11 @@ fn idle(time: Duration) -> f64 {
     (extensions(&mut client) - before) / (began.elapsed().as_secs_f64() / 3600.0)
 }
 
-/// Bytes of WAL and transactions in a second of a server that does nothing but issue IDs, with this `wal_mark`.
-fn logged(setting: &str, time: Duration) -> (f64, f64) {
+/// Bytes of WAL and transactions in a second of a server that does nothing but these calls, with this `wal_mark`.
+fn logged(setting: &str, call: &str, time: Duration) -> (f64, f64) {
     let wal_mark = setting.trim_start_matches("wal_mark ");
     let (_cluster, mut client) = set_up(Cluster::builder().set("snowflake_pg.wal_mark", wal_mark));
     let mut number = |query: &str| -> f64 { value(&mut client, query).parse().expect("a number") };
-    let call = "SELECT count(snowflake_nextval())";
     let written = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')";
     let transactions = "SELECT pg_snapshot_xmax(pg_current_snapshot())";
     number(call);

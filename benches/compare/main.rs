@@ -25,6 +25,7 @@ mod retries;
 mod saturation;
 mod servers;
 mod settings;
+mod standby;
 mod targets;
 mod waiting;
 
@@ -41,7 +42,7 @@ struct Part {
     run: fn(&Servers, Effort, &mut Report),
 }
 
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 15] = [
     Part { name: "cost", asks: "what one ID costs in one backend", run: cost::run },
     Part { name: "batches", asks: "what an ID costs when many are taken at once", run: batches::run },
     Part { name: "decoding", asks: "what it costs to read IDs, and to select by time", run: decoding::run },
@@ -53,6 +54,11 @@ const PARTS: [Part; 14] = [
         name: "low_load",
         asks: "what a call costs after a pause",
         run: |_, effort, report| low_load::run(effort, report),
+    },
+    Part {
+        name: "standby",
+        asks: "how long it takes until a row can be read on a standby",
+        run: |_, effort, report| standby::run(effort, report),
     },
     Part { name: "insert", asks: "what the key of a table costs", run: insert::run },
     Part { name: "created_at", asks: "what a created_at costs, and planning a query by it", run: created_at::run },

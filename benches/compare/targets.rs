@@ -3,7 +3,7 @@
 //! It fails no run: a machine that does other things at the same time is no error.
 
 use crate::contenders::{CLOCK, NAIVE, OURS, PLPGSQL, SEQUENCE, UNTRACKED, WIDE};
-use crate::{batches, clients, cost, insert, latency, low_load, saturation};
+use crate::{batches, clients, cost, insert, latency, low_load, saturation, standby};
 use bench_report::numbers::{number, ratio, value};
 use bench_report::table::aligned;
 use bench_report::{Question, Report};
@@ -90,6 +90,15 @@ const AFTER_A_PAUSE: Target = Target {
     other: Median(low_load::COMMITTED),
     wanted: AtMost(1.3),
 };
+/// The primary writes its horizon about once a second.
+const ON_A_STANDBY: Target = Target {
+    what: "p99, from a commit until a poll on a standby, a row every 10 ms",
+    question: standby::P99,
+    at: Some(10),
+    ours: standby::POLL,
+    other: Known("1.2 s", 1200.0),
+    wanted: AtMost(1.0),
+};
 const INSERT: Target = Target {
     what: "INSERT ... SELECT, beside identity",
     question: insert::SELECT,
@@ -98,7 +107,7 @@ const INSERT: Target = Target {
     ..COST
 };
 
-const TARGETS: [Target; 25] = [
+const TARGETS: [Target; 27] = [
     Target {
         what: "CPU time of one ID, beside clock_timestamp()",
         other: Median(CLOCK.name),
@@ -147,6 +156,8 @@ const TARGETS: [Target; 25] = [
     },
     AFTER_A_PAUSE,
     Target { what: "First ID after 10 s, keep_warm 0, beside a commit", at: Some(10_000), ..AFTER_A_PAUSE },
+    ON_A_STANDBY,
+    Target { what: "p99, from a commit until a poll on a standby, a row every 3 s", at: Some(3000), ..ON_A_STANDBY },
     Target {
         what: "FROM snowflake_nextvals(1000), beside 1,000 calls",
         question: batches::CPU,

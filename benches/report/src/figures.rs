@@ -69,7 +69,7 @@ impl Answer<'_> {
         match self.question.part {
             "batches" => "IDs a statement",
             "saturation" => "backends",
-            "low_load" => "ms of pause",
+            "low_load" | "standby" => "ms of pause",
             "latency" => "how many of 1,000 calls take no longer",
             "place" => "n",
             "growth" => "IDs taken",
