@@ -92,5 +92,6 @@ pub fn is_awaited(layout: &Layout, mark: UnixMs) -> bool {
     }
     // mutant: last-page
     let is_behind = shared().horizon_in_wal.load(Ordering::Relaxed) <= shared().generator.last_position();
+    // mutant: last-page-below-mark
     is_behind || mark > trusted_clock::now_ms(layout)
 }

@@ -4,7 +4,7 @@ use super::{horizon, insert, polled, server};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Builder, Cluster, PATIENCE, Signal, error, test, value};
+use testbed::{Builder, Cluster, PATIENCE, Signal, error, sleep_past, test, value};
 
 fn standby() -> Builder {
     Cluster::builder().worker(8).set("max_prepared_transactions", 10)
@@ -60,6 +60,21 @@ fn a_standby_knows_how_complete_it_is_and_shows_all_rows_below_also_when_the_pri
         assert_eq!(value(reader, shown), "t");
     }
     primary.wait_until_keeper_rests();
+}
+
+#[test]
+fn a_row_of_an_idle_primary_comes_to_standbys_soon_although_nobody_tells_the_keeper_of_its_id() {
+    let primary = Cluster::builder().worker(7).set("snowflake_pg.keep_warm", 0);
+    let primary = primary.set("snowflake_pg.reserve_ahead", "3s").start();
+    let mut client = primary.connect();
+    client.batch_execute(super::TABLE).expect("a table");
+    let standby = Cluster::builder().worker(8).standby_of(&primary);
+    let first = insert(&mut client);
+    wait_for(&standby, first);
+    // Meanwhile there is nothing to do for the keeper. Then the next ID is below the mark.
+    sleep_past(primary.mark() - 1000);
+    let second = insert(&mut client);
+    wait_for(&standby, second);
 }
 
 #[test]
