@@ -3,9 +3,9 @@
 use super::suite::{Evidence, Fault};
 use std::collections::BTreeSet;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testbed::runner::in_full;
-use testbed::{Builder, Cluster, Reader, Signal, Traffic, value};
+use testbed::{Builder, Cluster, PATIENCE, Reader, Signal, Traffic, value};
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -58,8 +58,8 @@ fn killed_between_readers(rounds: usize) -> Evidence {
 }
 
 /// Three servers and a standby of a standby. In each round, the primary crashes and comes back. Then it crashes again
-/// or stops, and the second takes its place, with the same worker or another one. After a crash, the others have come
-/// further, and are rewound; the old primary is the last of the row.
+/// or stops, and the second takes its place, with the same worker or another one. After a crash, the others have more
+/// WAL than the second, which also crashes, and are rewound. The old primary becomes the last of the row.
 fn promoted_between_readers(rounds: usize) -> Evidence {
     // Of two servers with one worker, only one is ever a primary.
     let of = [("a", 7, "b"), ("b", 7, "c"), ("c", 8, "d"), ("d", 8, "a")].map(|(name, worker, next)| {
@@ -96,10 +96,9 @@ fn promoted_between_readers(rounds: usize) -> Evidence {
         // Each of the four combinations with the same worker and another one.
         let is_crash = matches!(round % 4, 0 | 3);
         if is_crash {
-            let receiver = leave_behind(&row[1], &row[2], &row[0]);
-            row[0].stop(Signal::KILL);
-            testbed::send(receiver, Signal::CONT);
-            crashes += 1;
+            let [primary, behind, ahead, _] = &mut row;
+            lose(primary, behind, ahead);
+            crashes += 2;
         } else {
             row[0].stop(Signal::INT);
         }
@@ -118,17 +117,24 @@ fn promoted_between_readers(rounds: usize) -> Evidence {
     judge(traffic, Evidence { rounds, crashes, ..Evidence::default() })
 }
 
-/// Lets a standby receive no more of its primary, and waits until another one has replayed more. Returns the process
-/// that ends once it continues.
-fn leave_behind(standby: &Cluster, other: &Cluster, primary: &Cluster) -> u32 {
-    let mut client = standby.connect();
+/// Kills a primary when one of its standbys has replayed more than the other has received. That one crashes, too: a
+/// process that receives WAL and is told to end may first take what waits for it.
+fn lose(primary: &mut Cluster, behind: &Cluster, ahead: &Cluster) {
+    let mut client = behind.connect();
     let receiver = value(&mut client, "SELECT pid FROM pg_stat_wal_receiver").parse().expect("a process ID");
-    [Signal::STOP, Signal::TERM].iter().for_each(|&signal| testbed::send(receiver, signal));
-    let written = value(&mut client, "SELECT written_lsn FROM pg_stat_wal_receiver");
+    testbed::send(receiver, Signal::STOP);
+    let sent = value(&mut primary.connect(), "SELECT pg_current_wal_insert_lsn()");
     // Writers may all wait.
     primary.connect().batch_execute("CHECKPOINT").expect("more in WAL");
-    other.wait_until(&format!("SELECT pg_last_wal_replay_lsn() > '{written}'::pg_lsn"));
-    receiver
+    ahead.wait_until(&format!("SELECT pg_last_wal_replay_lsn() > '{sent}'::pg_lsn"));
+    primary.stop(Signal::KILL);
+    testbed::send(receiver, Signal::KILL);
+    while client.batch_execute("").is_ok() {}
+    let deadline = Instant::now() + PATIENCE;
+    while behind.try_connect().is_err() {
+        assert!(Instant::now() < deadline, "the standby does not come back:\n{}", behind.log());
+        sleep(Duration::from_millis(20));
+    }
 }
 
 /// In each round, a base backup of the primary recovers to a moment before the primary's crash, and pauses there. Then
