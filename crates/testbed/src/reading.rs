@@ -20,6 +20,8 @@ pub enum Reader {
     Horizon,
     /// `snowflake_poll()`.
     Poll,
+    /// One that waits for rows.
+    Wait,
 }
 
 /// Writers and readers at work.
@@ -72,15 +74,15 @@ impl Traffic {
         }));
         let (readers, standbys, copies) = (Vec::new(), Vec::new(), Vec::new());
         let mut traffic = Self { primary, stop, writers: threads, finished, readers, standbys, copies };
-        for reader in [Reader::Naive, Reader::Horizon, Reader::Poll] {
+        for reader in [Reader::Naive, Reader::Horizon, Reader::Poll, Reader::Wait] {
             traffic.read(reader, "the primary", Arc::clone(&traffic.primary));
         }
         traffic
     }
 
-    /// Starts two readers of a standby, which stay there.
+    /// Starts readers of a standby, which stay there.
     pub fn read_from(&mut self, standby: &Cluster, name: &str) {
-        for reader in [Reader::Horizon, Reader::Poll] {
+        for reader in [Reader::Horizon, Reader::Poll, Reader::Wait] {
             self.read(reader, name, Arc::new(Mutex::new(standby.config())));
         }
         self.standbys.push(standby.config());
@@ -240,6 +242,10 @@ impl Reader {
                     client.query(query, &[&after, &horizon, &rows])?
                 }
                 Self::Poll => client.query("SELECT id FROM snowflake_poll(NULL::written, $1, $2)", &[&after, &rows])?,
+                Self::Wait => {
+                    let query = "SELECT id FROM snowflake_poll(NULL::written, $1, $2, wait => '500 ms')";
+                    client.query(query, &[&after, &rows])?
+                }
             };
             seen.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
             if rows.is_empty() {
