@@ -227,7 +227,7 @@ fn the_plan_for_a_column_of_times_runs_code_of_the_owner_with_its_rights() {
     let (_database, mut client) = database();
     client
         .batch_execute(
-            "CREATE ROLE bob; GRANT ALL ON SCHEMA public, ids TO bob; SET ROLE bob; CREATE TABLE ran (who name);
+            "CREATE ROLE timer; GRANT ALL ON SCHEMA public, ids TO timer; SET ROLE timer; CREATE TABLE ran (who name);
              CREATE FUNCTION hear() RETURNS void LANGUAGE sql AS 'INSERT INTO public.ran VALUES (current_user)';
              CREATE FUNCTION code(n integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM public.hear(); RETURN true; END';
              CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval(), created_at timestamptz DEFAULT clock_timestamp(), n integer CHECK (code(n)));
@@ -235,7 +235,7 @@ fn the_plan_for_a_column_of_times_runs_code_of_the_owner_with_its_rights() {
         )
         .expect("a table");
     run(&mut client, "replace_created_at", "'visits', 'created_at', '1 min'");
-    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT who, ', ') FROM ran"), "bob");
+    assert_eq!(value(&mut client, "SELECT string_agg(DISTINCT who, ', ') FROM ran"), "timer");
     assert_eq!(value(&mut client, "SELECT count(created_at) FROM visits"), "1");
-    client.batch_execute("DROP OWNED BY bob; DROP ROLE bob").expect("the end");
+    client.batch_execute("DROP OWNED BY timer; DROP ROLE timer").expect("the end");
 }
