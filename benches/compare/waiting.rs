@@ -131,10 +131,6 @@ fn listen(client: &mut Client) {
     drop(notifications.timeout_iter(Duration::from_secs(60)).next().expect("a notification"));
 }
 
-fn pause(_client: &mut Client) {
-    sleep(Duration::from_millis(10));
-}
-
 fn wait_quietly(client: &mut Client) {
     let poll = "SELECT id FROM snowflake_poll(NULL::quiet, 0, wait => '2 s')";
     client.query(poll, &[]).expect("no rows");
