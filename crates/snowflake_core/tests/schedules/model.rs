@@ -51,6 +51,8 @@ const UNSEEN: &[Rule] = &[
     Rule::RecordNamesTimeline,
     Rule::MarksOfOthers,
     Rule::SameLayout,
+    Rule::BeginsAboveOthers,
+    Rule::LeasedAboveMargin,
     Rule::HorizonAboveOthers,
     Rule::WaitsForStandby,
 ];
