@@ -4,6 +4,7 @@ use super::horizon;
 use super::time::display_interval;
 use crate::issue::{readers, writer};
 use crate::postgres::catalog::{c_string, identifier, name_of_table, relation_kind, type_name};
+use crate::postgres::command;
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, displayable, quoted};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -56,20 +57,22 @@ extern "C-unwind" fn snowflake_poll(call: pg_sys::FunctionCallInfo) -> pg_sys::D
     let key = poll.key();
     // SAFETY: PostgreSQL calls a function with a valid fcinfo. The call above has checked that it is to return a set.
     let result = unsafe { &*(*call).resultinfo.cast() };
-    let mut read_below = poll.after.saturating_add(1);
+    if !poll.wait.is_zero() && writer::holds_horizon() {
+        raise(would_wait_for_itself());
+    }
+    let mut read_below = None;
     let mut look = |horizon: Option<i64>| {
+        // Without rows, the query still needs the privilege to read the table.
+        let horizon = horizon.unwrap_or(poll.after);
         // Below the horizon of an earlier look, there is still nothing.
-        let Some(horizon) = horizon.filter(|&horizon| horizon > read_below) else { return false };
-        read_below = horizon;
-        read(&poll.query(&key, horizon), result) > 0
-    };
-    let is_read = look(horizon::read(NAME));
-    if !is_read && !poll.wait.is_zero() {
-        if writer::has_entered() {
-            raise(would_wait_for_itself());
+        read_below.is_none_or(|below| horizon > below) && {
+            read_below = Some(horizon);
+            read(&poll.query(&key, horizon), result) > 0
         }
+    };
+    if !look(horizon::read(NAME)) {
         // What holds the horizon back was said.
-        readers::wait(poll.wait, || look(horizon::look(NAME).0));
+        readers::wait(poll.wait, || poll.is_in_the_way() || look(horizon::look(NAME).0));
     }
     pg_sys::Datum::null()
 }
@@ -221,6 +224,35 @@ impl Poll {
             }
         });
         columns.next().unwrap_or(0)
+    }
+
+    /// Whether somebody waits for a lock of the table, which the queries keep to the end of the transaction. All others
+    /// who need the table wait behind.
+    fn is_in_the_way(&self) -> bool {
+        // SAFETY: an open relation has its OID and that of its database.
+        let id = unsafe { (*self.table.as_ptr()).rd_lockInfo.lockRelId };
+        // As SET_LOCKTAG_RELATION() of storage/lock.h does.
+        let tag = pg_sys::LOCKTAG {
+            locktag_field1: id.dbId.to_u32(),
+            locktag_field2: id.relId.to_u32(),
+            locktag_type: pg_sys::LockTagType::LOCKTAG_RELATION.try_into().expect("a small number"),
+            locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD.try_into().expect("a small number"),
+            ..Default::default()
+        };
+        // Of all who have the lock or wait for it, in spite of the name; but not of weak locks that nobody waits for.
+        // SAFETY: looks for the tag in shared memory, under PostgreSQL's lock.
+        let is_asked_for = unsafe { pg_sys::LockWaiterCount(&raw const tag) > 0 };
+        // mutant: poll-makes-way
+        is_asked_for
+            && {
+                let waiting = format!(
+                "SELECT 1 FROM pg_catalog.pg_locks WHERE NOT granted AND relation OPERATOR(pg_catalog.=) {}::pg_catalog.oid
+                    AND database OPERATOR(pg_catalog.=) {}::pg_catalog.oid",
+                id.relId.to_u32(),
+                id.dbId.to_u32()
+            );
+                !command::rows::<1>(&CString::new(waiting).expect("numbers")).is_empty()
+            }
     }
 
     /// A query for the rows.

@@ -142,6 +142,11 @@ pub fn move_to_clock() {
     }
     // mutant: moves-within-mark
     generator.advance(past.min(generator.covered_until() - 1));
+    if past >= limit {
+        // The page with the new mark has the horizon from before.
+        // mutant: keeper-told-of-move
+        shared().wake_keeper();
+    }
 }
 
 /// Puts all new IDs into later ticks than this one.

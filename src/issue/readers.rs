@@ -14,6 +14,9 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const LEAST_REST: Duration = Duration::from_millis(5);
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
+/// How long to wait on a standby, where the snapshot of the statement can hold back the replay of what it waits for.
+const LONGEST_ON_STANDBY: Duration = Duration::from_secs(1);
+
 /// Looks whenever rows may have appeared, until there are some, for `at_most`, after a look in vain. Can be cancelled
 /// like any query.
 pub fn wait(at_most: Duration, mut look: impl FnMut() -> bool) {
@@ -24,6 +27,9 @@ pub fn wait(at_most: Duration, mut look: impl FnMut() -> bool) {
     while !is_done && let Some(time) = left() {
         // SAFETY: reads shared memory of PostgreSQL's that every backend is attached to.
         if unsafe { pg_sys::RecoveryInProgress() } {
+            if began.elapsed() >= LONGEST_ON_STANDBY {
+                return;
+            }
             // Nobody wakes readers.
             sleep::whole(time.min(LONGEST_REST), WaitEvent::Poll);
             is_done = look();

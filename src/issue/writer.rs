@@ -37,6 +37,11 @@ pub fn has_entered() -> bool {
     ENTERED.load(Ordering::Relaxed)
 }
 
+/// Whether the transaction of this process holds the horizon back, by an ID of its own or of a parallel worker.
+pub fn holds_horizon() -> bool {
+    gucs::track_writers() && writers().get(this_process().0).is_some_and(|writer| writer.first.get().is_some())
+}
+
 /// An entry that was made for the ID that is taken next.
 pub struct Entering {
     /// The entry, if no other process shares it.

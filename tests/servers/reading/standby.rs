@@ -78,6 +78,18 @@ fn a_row_of_an_idle_primary_comes_to_standbys_soon_although_nobody_tells_the_kee
 }
 
 #[test]
+fn a_horizon_that_an_idle_primary_has_moved_to_the_clock_reaches_its_standbys() {
+    let primary = Cluster::builder().worker(7).set("snowflake_pg.keep_warm", 0).start();
+    let mut client = primary.connect();
+    client.batch_execute(super::TABLE).expect("a table");
+    let standby = standby().standby_of(&primary);
+    primary.wait_until_keeper_rests();
+    primary.wait_until_mark_has_passed();
+    let moved = horizon(&mut client).expect("a horizon");
+    wait_for(&standby, moved - 1);
+}
+
+#[test]
 fn a_standby_has_the_last_row_whatever_its_tag_is() {
     let layout = "t41 w5 h8 s9";
     // For as long, the keeper looks only whether the mark is to be extended.
