@@ -30,6 +30,8 @@ const UNSEEN: &[Rule] = &[
     Rule::CopiedLifeSaysNothing,
     Rule::RecordNamesLifeBefore,
     Rule::MarksOfOthers,
+    Rule::BeginsAboveOthers,
+    Rule::LeasedAboveMargin,
     Rule::HorizonAboveOthers,
     Rule::WaitsForStandby,
 ];
