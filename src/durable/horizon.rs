@@ -80,7 +80,7 @@ impl ForPage {
 }
 
 /// Whether the server knows its horizon.
-fn is_read() -> bool {
+pub fn is_read() -> bool {
     gucs::track_writers() && gucs::clock_regression().keeps_order()
 }
 

@@ -2,6 +2,7 @@
 
 use super::row::{Row, column};
 use crate::config::{gucs, preload};
+use crate::durable::horizon::is_read;
 use crate::durable::wal;
 use crate::errors::IssueError;
 use crate::issue::horizon::{self, NoHorizon};
@@ -99,7 +100,7 @@ pub fn known() -> Option<i64> {
             _ => None,
         };
     }
-    if !shared().generator.is_started() || !gucs::track_writers() || !gucs::clock_regression().keeps_order() {
+    if !shared().generator.is_started() || !is_read() {
         return None;
     }
     let (layout, series) = worker::layout_and_series().ok()?;

@@ -4,7 +4,6 @@ use crate::config::gucs;
 use crate::postgres::sleep::{self, WaitEvent};
 use crate::shared::shared;
 use pgrx::pg_sys;
-use snowflake_core::id::layout::Layout;
 use std::time::{Duration, Instant};
 
 /// How long to sleep at most: nobody wakes readers when a clock has reached the IDs of other workers.
@@ -55,5 +54,5 @@ pub fn wait(at_most: Duration, mut look: impl FnMut() -> bool) {
 
 /// Whether a row can be above the horizon until its tick has passed, since its tag is above the sequence.
 fn ends_of_ticks_matter() -> bool {
-    gucs::layout().is_ok_and(|layout| !Layout::sorts_within_ticks(&layout))
+    gucs::layout().is_ok_and(|layout| !layout.sorts_within_ticks())
 }
