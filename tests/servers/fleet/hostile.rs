@@ -4,12 +4,15 @@ use super::fixture::{conninfo, member, start};
 use std::fs;
 use std::sync::mpsc;
 use std::thread::spawn;
+use std::time::Instant;
 use testbed::postgres::Client;
 use testbed::{HOSTILE_NOTICE, HostileAnswer, HostileServer, PATIENCE, Signal, test, value, waits_for};
 
 const CHECK: &str = "SELECT coalesce(problem, '') FROM snowflake_check_fleet($1) ORDER BY server";
 
 const AUDIT: &str = "SELECT coalesce(detail, '') FROM snowflake_audit_fleet($1) WHERE result = 'not seen'";
+
+const TOO_LATE: &str = "the server did not answer in time";
 
 /// Asks servers in a thread of its own, which gives the session back, and what it has got.
 fn ask(
@@ -44,9 +47,7 @@ fn expected(answer: HostileAnswer) -> &'static str {
         HostileAnswer::Rows | HostileAnswer::LongRow | HostileAnswer::Parameters | HostileAnswer::ParametersAtStart => {
             "the server's answer needs more than 64 MB of memory"
         }
-        HostileAnswer::Notices | HostileAnswer::Silence | HostileAnswer::LongHash => {
-            "the server did not answer in time"
-        }
+        HostileAnswer::Notices | HostileAnswer::Silence | HostileAnswer::LongHash => TOO_LATE,
     }
 }
 
@@ -59,12 +60,20 @@ fn a_server_that_answers_with_copy_or_without_end_is_a_problem_and_takes_little_
         for answer in HostileAnswer::ALL {
             let before = most_memory(&process);
             let asked = vec![HostileServer::start(answer).conninfo(), conninfo(&two)];
-            let answers;
-            (client, answers) = ask(client, query, asked).recv_timeout(PATIENCE).expect("an answer");
-            let answers = answers.expect("rows");
-            let problem = answers.iter().find(|problem| problem.contains(expected(answer)));
-            assert!(problem.is_some(), "{answer:?}: {answers:?}");
-            let more = most_memory(&process) - before;
+            let begun = Instant::now();
+            loop {
+                let answers;
+                (client, answers) = ask(client, query, asked.clone()).recv_timeout(PATIENCE).expect("an answer");
+                let answers = answers.expect("rows");
+                if answers.iter().any(|problem| problem.contains(expected(answer))) {
+                    break;
+                }
+                // A machine that is busy with other things sends less than that in time.
+                let is_slow = answers.iter().any(|problem| problem.contains(TOO_LATE));
+                assert!(is_slow && begun.elapsed() < PATIENCE, "{answer:?}: {answers:?}");
+            }
+            // Linux's counts of pages are inexact: its most can become less.
+            let more = most_memory(&process).saturating_sub(before);
             assert!(more < 160_000, "{answer:?}: {more} kB");
         }
     }
