@@ -176,7 +176,7 @@ fn goes_on_above(what: &str, server: &Cluster, before: Report, first: Report) ->
 /// A server refuses to begin, also after a crash, until it is accepted. Where it begins then is not told: its clock was
 /// wrong, and the mark that knows of that is lost.
 fn refused_until_accepted(what: &str, server: &mut Cluster) {
-    // Among the times that were issued before, ahead of the clock. What the last record of that life says depends on luck.
+    // Among times that were issued before, ahead of the clock. What the last record of that life says depends on luck.
     allow_duplicates();
     println!("{what}: refused: {}", error(&mut server.connect(), "SELECT snowflake_nextval()").message());
     assert_refused_for_its_mark(server);
