@@ -7,6 +7,7 @@ mod lock;
 mod moving;
 mod parts;
 mod place;
+mod reading;
 mod restarts;
 mod rights;
 mod same;

@@ -95,7 +95,10 @@ DECLARE
     taken bigint;
 BEGIN
     taken := ids.snowflake_id_at(currval('ids.snowflake_position'::regclass), ids.snowflake_own_fields());
-    -- Of a block, not all that was taken.
+    -- Of a block, not all that was taken; none, if the position was moved before this session has taken one.
+    IF current_setting('hosted_snowflake.block', true) = taken || ' ' THEN
+        RAISE object_not_in_prerequisite_state;
+    END IF;
     RETURN coalesce(substring(current_setting('hosted_snowflake.block', true)
         FROM '^' || taken || ' ([0-9]+)$')::bigint, taken);
 EXCEPTION WHEN object_not_in_prerequisite_state THEN

@@ -19,6 +19,7 @@ SET search_path = pg_catalog, pg_temp;
 \ir issue.sql
 \ir batches.sql
 \ir place.sql
+\ir reading.sql
 \ir status.sql
 \ir admin.sql
 \ir rights.sql

@@ -145,6 +145,8 @@ CREATE OR REPLACE FUNCTION ids.snowflake_last() RETURNS bigint
         pg_sequence_last_value('ids.snowflake_position'::regclass));
 COMMENT ON FUNCTION ids.snowflake_last() IS 'not to be called: the position of the last ID';
 
+-- The transaction has a transaction ID before, as readers of the horizon expect: setval() of a sequence that is in WAL
+-- sees to that. The second sequence is what is read.
 CREATE OR REPLACE FUNCTION ids.snowflake_set_last(id_position bigint) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN setval('ids.snowflake_high_water_mark'::regclass, setval('ids.snowflake_position'::regclass, id_position));

@@ -25,7 +25,8 @@ BEGIN
             SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, oid::regclass::text AS name,
                 relowner AS owner, relacl AS acl
             FROM pg_class WHERE oid IN ('ids.snowflake_position'::regclass, 'ids.snowflake_high_water_mark'::regclass,
-                'ids.snowflake_began'::regclass,
+                'ids.snowflake_began'::regclass, 'ids.snowflake_settled'::regclass, 'ids.snowflake_pending'::regclass,
+                'ids.snowflake_pending_until'::regclass, 'ids.snowflake_horizon_lock'::regclass,
                 'ids.snowflake_database'::regclass, 'ids.snowflake_lock'::regclass)
             UNION ALL
             SELECT 'FUNCTION', name, proowner, proacl FROM functions WHERE NOT is_for_everybody) objects

@@ -81,11 +81,12 @@ const FOR_THE_OWNER: &[&str] = &[
     "snowflake_advance",
     "snowflake_begin_session",
     "snowflake_catalog_xmin",
+    "snowflake_follow_clock",
     "snowflake_guard_database",
     "snowflake_id_at",
     "snowflake_is_checked",
-    "snowflake_is_writable",
     "snowflake_is_set_back",
+    "snowflake_is_writable",
     "snowflake_last",
     "snowflake_last_of_both",
     "snowflake_max_count",
@@ -97,13 +98,16 @@ const FOR_THE_OWNER: &[&str] = &[
     "snowflake_refuse",
     "snowflake_register",
     "snowflake_registration",
+    "snowflake_running",
     "snowflake_script_version",
     "snowflake_set_last",
     "snowflake_set_layout",
     "snowflake_set_worker_id",
+    "snowflake_settle",
     "snowflake_start",
     "snowflake_tick",
     "snowflake_wait_for_clock",
+    "snowflake_whole_xid",
 ];
 
 #[test]
@@ -289,5 +293,8 @@ fn no_trigger_function_runs_a_strangers_code_with_the_owners_rights() {
     value(&mut client, "SELECT snowflake_nextval()");
     let definers =
         "SELECT string_agg(proname, ', ' ORDER BY proname) FROM pg_proc WHERE proname LIKE 'snowflake%' AND prosecdef";
-    assert_eq!(value(&mut client, definers), "snowflake_get_status, snowflake_lastval, snowflake_take");
+    assert_eq!(
+        value(&mut client, definers),
+        "snowflake_get_status, snowflake_lastval, snowflake_read_horizon, snowflake_take"
+    );
 }

@@ -142,13 +142,11 @@ const FOR_SERVERS: &[&str] = &[
     "snowflake_create_partitions(regclass,interval,integer,text) SETOF snowflake_partition",
     "snowflake_decrypt(bigint,bytea) bigint",
     "snowflake_encrypt(bigint,bytea) bigint",
-    "snowflake_horizon() bigint",
     "snowflake_identity() snowflake_identity",
     "snowflake_issued_elsewhere(bigint) boolean",
     "snowflake_lives() SETOF snowflake_life",
     "snowflake_partitions(regclass) SETOF snowflake_partition",
     "snowflake_partitions(regclass,text) SETOF snowflake_partition",
-    "snowflake_poll(anyelement,bigint,integer,name,interval) SETOF anyelement",
     "snowflake_reset_mark(timestamp with time zone) timestamp with time zone",
     "snowflake_reset_stats() void",
 ];

@@ -248,7 +248,7 @@ fn sequences_of_a_dump_of_before_a_restart_stop_ids_over_another_restart() {
 fn only_sequences(cluster: &Cluster, dump: &Path) -> String {
     let all = pg_restore(cluster, dump, &["--list"]);
     let sequences: Vec<_> = all.lines().filter(|line| line.contains(" SEQUENCE SET ")).collect();
-    assert_eq!(sequences.len(), 3, "{all}");
+    assert_eq!(sequences.len(), 6, "{all}");
     let list = dump.with_file_name("list");
     std::fs::write(&list, sequences.join("\n")).expect("a list");
     format!("--use-list={}", list.display())

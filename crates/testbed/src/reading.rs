@@ -128,7 +128,7 @@ impl Traffic {
         let rows = client.query("SELECT id FROM written", &[]).expect("the rows");
         let table: HashSet<i64> = rows.iter().map(|row| row.get(0)).collect();
         let last = table.iter().max().copied().unwrap_or(0);
-        self.standbys.iter().for_each(|standby| wait_until_complete(standby, last));
+        [&primary].into_iter().chain(&self.standbys).for_each(|server| wait_until_complete(server, last));
         self.finished.store(true, Ordering::Relaxed);
         let read_all = self.readers.into_iter().map(|(reader, at, thread)| {
             let ids = thread.join().expect("a reader");
@@ -152,14 +152,14 @@ impl Traffic {
     }
 }
 
-/// Waits until a standby says that it has all rows, of which this one is the last.
-fn wait_until_complete(standby: &Config, last: i64) {
+/// Waits until a server says that it has all rows, of which this one is the last.
+fn wait_until_complete(server: &Config, last: i64) {
     let deadline = Instant::now() + PATIENCE;
-    let mut client = standby.connect(NoTls).expect("a session");
+    let mut client = server.connect(NoTls).expect("a session");
     let mut horizon =
         || client.query_one("SELECT snowflake_horizon()", &[]).expect("a horizon").get::<_, Option<i64>>(0);
     while horizon().is_none_or(|horizon| horizon <= last) {
-        assert!(Instant::now() < deadline, "a standby is complete up to {:?}, not {last}", horizon());
+        assert!(Instant::now() < deadline, "a server is complete up to {:?}, not {last}", horizon());
         sleep(Duration::from_millis(10));
     }
 }

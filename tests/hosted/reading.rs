@@ -1,0 +1,172 @@
+//! Readers that follow a table by ID.
+
+use super::{install, refusal, server};
+use std::thread::sleep;
+use std::time::Duration;
+use testbed::postgres::{Client, NoTls};
+use testbed::{Cluster, Reader, Signal, Traffic, test, value};
+
+const ORDERS: &str = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
+
+const HORIZON: &str = "SELECT snowflake_horizon()";
+
+fn horizon(client: &mut Client) -> Option<i64> {
+    client.query_one(HORIZON, &[]).expect("a horizon").get(0)
+}
+
+fn insert(client: &mut Client) -> i64 {
+    value(client, "INSERT INTO orders DEFAULT VALUES RETURNING id").parse().expect("an ID")
+}
+
+fn polled(client: &mut Client, after: i64) -> Vec<i64> {
+    let rows = client.query("SELECT id FROM snowflake_poll(NULL::orders, $1)", &[&after]).expect("rows");
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+#[test]
+fn readers_by_id_miss_no_row_whatever_transactions_do_and_whenever_the_server_crashes() {
+    let mut cluster = Cluster::builder().set("max_prepared_transactions", 50).start();
+    install(&mut cluster.connect(), 7);
+    let traffic = Traffic::start(&cluster, 16);
+    sleep(Duration::from_secs(3));
+    cluster.stop(Signal::KILL);
+    cluster.start();
+    sleep(Duration::from_secs(3));
+    let (rows, seen) = traffic.finish();
+    assert!(rows > 100, "{rows} rows");
+    for seen in seen {
+        println!("{rows} rows: {seen:?}");
+        let counts = (seen.missed, seen.repeated, seen.out_of_order, seen.vanished);
+        if seen.reader == Reader::Naive {
+            assert!(seen.missed > 0, "the traffic would not show a mistake: {seen:?}");
+        } else {
+            assert_eq!(counts, (0, 0, 0, 0), "{seen:?}");
+        }
+    }
+}
+
+#[test]
+fn a_transaction_that_has_drawn_an_id_holds_the_horizon_below_it_until_it_has_ended() {
+    let cluster = Cluster::builder().set("max_prepared_transactions", 2).start();
+    install(&mut cluster.connect(), 7);
+    let [mut reader, mut writer, mut other] = [(); 3].map(|()| cluster.connect());
+    reader.batch_execute(ORDERS).expect("a table");
+    let first = insert(&mut reader);
+    assert_eq!(polled(&mut reader, 0), [first]);
+    for end in ["COMMIT", "ROLLBACK", "PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"] {
+        let last = polled(&mut reader, 0).into_iter().max();
+        // An ID that is drawn in a subtransaction that is rolled back can be inserted later.
+        writer.batch_execute("BEGIN; SAVEPOINT s").expect("a transaction");
+        let open: i64 = value(&mut writer, "SELECT snowflake_nextval()").parse().expect("an ID");
+        writer.batch_execute("ROLLBACK TO s").expect("a rollback");
+        let later = insert(&mut other);
+        assert!(later > open);
+        for _ in 0..3 {
+            assert_eq!(polled(&mut reader, first).into_iter().max(), last.filter(|&last| last > first));
+            assert!(horizon(&mut reader) <= Some(open));
+        }
+        writer.batch_execute(&format!("INSERT INTO orders VALUES ({open})")).expect("a row");
+        let (prepare, end) = end.split_once("; ").map_or(("", end), |(prepare, end)| (prepare, end));
+        writer.batch_execute(prepare).expect("a prepared transaction");
+        assert!(horizon(&mut reader) <= Some(open));
+        let holder = "SELECT concat(gid, state) FROM snowflake_writers";
+        let expected = if prepare.is_empty() { "idle in transaction" } else { "p" };
+        cluster.wait_until(&format!("SELECT array_agg(holder) = '{{{expected}}}' FROM ({holder}) AS w (holder)"));
+        writer.batch_execute(end).expect("its end");
+        cluster.wait_until(&format!("SELECT snowflake_horizon() > {later}"));
+        let rows = polled(&mut reader, last.unwrap_or(0));
+        assert_eq!(rows, if end == "ROLLBACK" { vec![later] } else { vec![open, later] });
+    }
+}
+
+#[test]
+fn an_open_transaction_does_not_hold_up_what_was_drawn_before_it() {
+    let cluster = server(7);
+    let [mut reader, mut first, mut second] = [(); 3].map(|()| cluster.connect());
+    reader.batch_execute(ORDERS).expect("a table");
+    first.batch_execute("BEGIN").expect("a transaction");
+    let row = insert(&mut first);
+    let pid = value(&mut reader, "SELECT pg_backend_pid()");
+    let looking = std::thread::spawn(move || (horizon(&mut reader), reader));
+    // After the look, also if that takes longer with a mutant.
+    let has_looked = "query LIKE '%horizon%' AND (state = 'idle' OR wait_event = 'PgSleep')";
+    cluster.wait_until(&format!("SELECT {has_looked} FROM pg_stat_activity WHERE pid = {pid}"));
+    second.batch_execute("BEGIN").expect("a transaction");
+    let open = insert(&mut second);
+    let (seen, mut reader) = looking.join().expect("a horizon");
+    assert!(seen <= Some(row));
+    first.batch_execute("COMMIT").expect("its end");
+    // One transaction is open at any time.
+    cluster.wait_until(&format!("SELECT snowflake_horizon() > {row}"));
+    assert!(horizon(&mut reader) <= Some(open));
+    assert_eq!(polled(&mut reader, 0), [row]);
+}
+
+/// A reader is complete up to about now where nobody inserts anything.
+#[test]
+fn an_idle_database_has_a_horizon_that_follows_the_clock_and_its_readers_have_issued_no_id() {
+    let mut cluster = server(7);
+    value(&mut cluster.connect(), "SELECT snowflake_nextval()");
+    // A reader begins at the start of a server, too.
+    for _ in 0..2 {
+        cluster.wait_until("SELECT snowflake_timestamp(snowflake_horizon()) > clock_timestamp() - interval '1 s'");
+        let mut reader = cluster.connect();
+        assert!(horizon(&mut reader).is_some());
+        sleep(Duration::from_millis(2));
+        horizon(&mut reader);
+        assert_eq!(refusal(&mut reader, "SELECT snowflake_lastval()").0, "55000");
+        let own: i64 = value(&mut reader, "SELECT snowflake_nextval()").parse().expect("an ID");
+        sleep(Duration::from_millis(2));
+        cluster.wait_until(&format!("SELECT snowflake_horizon() > {own}"));
+        horizon(&mut reader);
+        assert_eq!(value(&mut reader, "SELECT snowflake_lastval()"), own.to_string());
+        cluster.restart(Signal::INT);
+    }
+}
+
+#[test]
+fn a_poll_waits_for_rows_as_long_as_it_is_asked_to() {
+    let cluster = server(7);
+    let [mut reader, mut writer] = [(); 2].map(|()| cluster.connect());
+    reader.batch_execute(ORDERS).expect("a table");
+    let waiting = std::thread::spawn(move || {
+        value(&mut reader, "SELECT count(*) FROM snowflake_poll(NULL::orders, 0, wait => '1 minute')")
+    });
+    cluster.wait_until(
+        "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE query LIKE '%1 minute%' AND pid <> pg_backend_pid()",
+    );
+    insert(&mut writer);
+    assert_eq!(waiting.join().expect("rows"), "1");
+}
+
+#[test]
+fn there_is_no_horizon_on_a_standby_in_a_copy_or_where_nothing_may_be_written() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute(ORDERS).expect("a table");
+    for (function, call) in
+        [("snowflake_horizon()", "snowflake_horizon()"), ("snowflake_poll()", "snowflake_poll(NULL::orders, 0)")]
+    {
+        let query = format!("SELECT {call}");
+        for (level, code, message) in [
+            ("READ ONLY", "25006", format!("cannot execute {function} in a read-only transaction")),
+            (
+                "ISOLATION LEVEL SERIALIZABLE",
+                "0A000",
+                format!("{function} cannot be used in a REPEATABLE READ or SERIALIZABLE transaction"),
+            ),
+        ] {
+            client.batch_execute(&format!("BEGIN TRANSACTION {level}")).expect("a transaction");
+            assert_eq!(refusal(&mut client, &query), (code.to_owned(), message));
+            client.batch_execute("ROLLBACK").expect("its end");
+        }
+    }
+    let standby = Cluster::builder().standby_of(&cluster);
+    let message = "cannot execute snowflake_horizon() during recovery";
+    assert_eq!(refusal(&mut standby.connect(), HORIZON), ("25006".to_owned(), message.to_owned()));
+    drop(client);
+    let connect_to = |name| cluster.config().dbname(name).connect(NoTls).expect("a session");
+    connect_to("template1").batch_execute("CREATE DATABASE copy TEMPLATE postgres").expect("a copy");
+    let message = "this database is a copy of another one with the same worker ID";
+    assert_eq!(refusal(&mut connect_to("copy"), HORIZON), ("55000".to_owned(), message.to_owned()));
+}
