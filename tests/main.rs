@@ -3,6 +3,7 @@
 mod adopt;
 mod calls;
 mod faults;
+mod feed;
 mod hosted;
 mod registry;
 mod repository;

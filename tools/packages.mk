@@ -4,6 +4,7 @@ version_of = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(1))
 version = $(call version_of,snowflake_pg.control)
 # Those that can still change have versions of their own.
 adopt_version = $(call version_of,sql/adopt/snowflake_adopt.control)
+feed_version = $(call version_of,sql/feed/snowflake_feed.control)
 hosted_version = $(call version_of,sql/hosted/snowflake_hosted.control)
 library = target/release/libsnowflake_pg.so
 # Which PostgreSQL the library says that it was built for: src/lib.rs has the text.
@@ -38,10 +39,11 @@ install:
 		"To build for that one, type $(make_here)"
 	install -d "$(DESTDIR)$$($(pg_config) --pkglibdir)" "$(DESTDIR)$$($(pg_config) --sharedir)/extension"
 	install -m 755 $(library) "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
-	install -m 644 snowflake_pg.control sql/adopt/snowflake_adopt.control sql/registry/snowflake_registry.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
+	install -m 644 snowflake_pg.control sql/adopt/snowflake_adopt.control sql/registry/snowflake_registry.control sql/feed/snowflake_feed.control $(upgrades) "$(DESTDIR)$$($(pg_config) --sharedir)/extension/"
 	$(call joined,extension) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_pg--$(version).sql"
 	$(call joined,adopt) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_adopt--$(adopt_version).sql"
 	$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$(version).sql"
+	$(call joined,feed) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_feed--$(feed_version).sql"
 	@for old in $(call older,snowflake_registry,$(version)); do \
 		$(call joined,registry) | install -m 644 /dev/stdin "$(DESTDIR)$$($(pg_config) --sharedir)/extension/snowflake_registry--$$old--$(version).sql"; \
 	done

@@ -1,4 +1,5 @@
 -- Feeds, and the servers whose rows they return
+CREATE SCHEMA snowflake_feed;
 
 CREATE TABLE snowflake_feed.feed (
     name text PRIMARY KEY,

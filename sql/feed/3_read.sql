@@ -36,6 +36,10 @@ BEGIN
     IF max_rows IS NULL OR max_rows < 1 THEN
         RAISE EXCEPTION 'max_rows must be greater than 0' USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF NOT EXISTS (SELECT FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid WHERE t.oid = pg_typeof(relation) AND c.relkind <> 'c') THEN
+        RAISE EXCEPTION '% is not the row type of a table', pg_typeof(relation) USING ERRCODE = 'wrong_object_type',
+            HINT = 'Name a table with the columns to read by its type, as in NULL::outbox.';
+    END IF;
     -- One reader at a time.
     SELECT * INTO this FROM snowflake_feed.feed f WHERE f.name = read.feed FOR UPDATE;
     IF NOT FOUND THEN

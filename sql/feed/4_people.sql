@@ -4,13 +4,16 @@ CREATE FUNCTION snowflake_feed.create(feed text, source text, column_name name D
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF feed IS NULL OR source IS NULL OR column_name IS NULL THEN
-        RAISE EXCEPTION 'arguments must not be null' USING ERRCODE = 'null_value_not_allowed';
+        RAISE EXCEPTION 'feed, source and column_name must not be null' USING ERRCODE = 'null_value_not_allowed';
     END IF;
     IF cardinality(parse_ident(source)) <> 2 THEN
         RAISE EXCEPTION 'invalid name of a table: "%"', source USING ERRCODE = 'invalid_name', HINT = 'Write its schema, too, as in shop.outbox.';
     END IF;
     INSERT INTO snowflake_feed.feed VALUES (feed, (SELECT string_agg(quote_ident(part), '.' ORDER BY nth)
-        FROM unnest(parse_ident(source)) WITH ORDINALITY AS p (part, nth)), column_name);
+        FROM unnest(parse_ident(source)) WITH ORDINALITY AS p (part, nth)), column_name) ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'feed "%" already exists', feed USING ERRCODE = 'duplicate_object';
+    END IF;
 END $$;
 COMMENT ON FUNCTION snowflake_feed.create(text, text, name) IS 'begin a feed of a table that its servers have: SELECT snowflake_feed.create(''orders'', ''shop.outbox'')';
 
@@ -24,6 +27,9 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'feed "%" does not exist', feed USING ERRCODE = 'undefined_object', HINT = 'See snowflake_feed.create().';
     END IF;
+    IF EXISTS (SELECT FROM snowflake_feed.member o WHERE o.feed = add_server.feed AND o.server = add_server.server) THEN
+        RAISE EXCEPTION 'server "%" is in feed "%" already', server, feed USING ERRCODE = 'duplicate_object';
+    END IF;
     m.feed := feed;
     m.server := server;
     PERFORM snowflake_feed.close(server);
@@ -36,7 +42,7 @@ BEGIN
         OR o.system_identifier = m.system_identifier) LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'server "%" cannot be in a feed with server "%"', server, other.server USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = CASE WHEN other.system_identifier = m.system_identifier THEN 'Both are copies of one database cluster.'
+            DETAIL = CASE WHEN other.system_identifier = m.system_identifier THEN 'Both are of one database cluster.'
                 WHEN other.layout <> m.layout THEN format('Their layouts are "%s" and "%s".', m.layout, other.layout)
                 ELSE format('Both have worker %s.', m.worker) END;
     END IF;
@@ -73,8 +79,12 @@ COMMENT ON FUNCTION snowflake_feed.drop_server(text, name, boolean) IS
     'take a server out of a feed that has returned all of its rows: SELECT snowflake_feed.drop_server(''orders'', ''shard_1'')';
 
 CREATE FUNCTION snowflake_feed.drop(feed text) RETURNS void
-    LANGUAGE sql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     DELETE FROM snowflake_feed.member m WHERE m.feed = drop.feed;
     DELETE FROM snowflake_feed.feed f WHERE f.name = drop.feed;
-$$;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'feed "%" does not exist', feed USING ERRCODE = 'undefined_object';
+    END IF;
+END $$;
 COMMENT ON FUNCTION snowflake_feed.drop(text) IS 'end a feed, and forget its positions: SELECT snowflake_feed.drop(''orders'')';

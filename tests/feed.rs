@@ -1,0 +1,7 @@
+//! One feed of the rows of several servers: in order, each once, none missed.
+
+mod fixture;
+mod hostile;
+mod killed;
+mod reading;
+mod servers;

@@ -1,0 +1,120 @@
+//! Servers that are away, join, leave, or cannot be in one feed.
+
+use super::fixture::{Fleet, insert, read, read_all, start, wait_for_rows};
+use testbed::{Cluster, Signal, error, test, value};
+
+#[test]
+fn a_server_that_is_down_holds_the_feed_up_and_is_named() {
+    let mut fleet = Fleet::start(2);
+    let mut client = fleet.reader.connect();
+    insert(&fleet.members[1], &["unread"]);
+    fleet.members[1].stop(Signal::KILL);
+    insert(&fleet.members[0], &["waits"]);
+    for _ in 0..3 {
+        assert_eq!(read(&mut client, ""), "");
+    }
+    assert_eq!(fleet.shows(0, "problem"), "");
+    let problem = fleet.shows(1, "problem");
+    assert!(problem.contains("could not establish connection"), "{problem}");
+    assert_eq!(fleet.shows(1, "problem_since < now() AND behind > '0'"), "true");
+    fleet.members[1].start();
+    wait_for_rows(&mut client, "unread waits");
+}
+
+#[test]
+fn rows_of_a_server_that_was_left_out_come_first_when_it_is_back() {
+    let mut fleet = Fleet::start(2);
+    let mut client = fleet.reader.connect();
+    insert(&fleet.members[1], &["late1", "late2", "late3", "late4"]);
+    fleet.members[1].stop(Signal::INT);
+    insert(&fleet.members[0], &["one", "two", "three", "four"]);
+    assert_eq!(read(&mut client, ", patience => '1 hour'"), "");
+    let mut read_without = String::new();
+    while read_without.is_empty() {
+        read_without = read(&mut client, ", patience => '1 ms'");
+    }
+    assert_eq!(read_without, "one two three four");
+    insert(&fleet.members[0], &["five"]);
+    fleet.members[1].start();
+    insert(&fleet.members[1], &["six"]);
+    wait_for_rows(&mut client, "late1 late2 late3 late4 five six");
+}
+
+#[test]
+fn a_server_joins_at_its_horizon_or_at_a_time() {
+    let fleet = Fleet::of([1, 2, 3].map(|worker| Cluster::builder().worker(worker)));
+    let mut client = fleet.reader.connect();
+    for member in &fleet.members {
+        insert(member, &["before"]);
+    }
+    let mut add = |nth, since: &str| value(&mut client, &format!("SELECT snowflake_feed.add_server('all', 's{nth}'{since})::text"));
+    add(0, "");
+    add(1, ", '-infinity'");
+    add(2, ", now() - interval '1 hour'");
+    for member in &fleet.members {
+        insert(member, &["after"]);
+    }
+    assert_eq!(read_all(&mut client), "before before after after after");
+}
+
+#[test]
+fn a_server_leaves_only_when_all_of_its_rows_are_read_or_by_force() {
+    let mut fleet = Fleet::start(2);
+    let mut client = fleet.reader.connect();
+    let leave = "SELECT snowflake_feed.drop_server('all', 's1')";
+    insert(&fleet.members[1], &["unread"]);
+    let refused = error(&mut client, leave);
+    assert_eq!((refused.message(), refused.code().code()), ("server \"s1\" may have rows that were not read", "55006"));
+    assert_eq!(read_all(&mut client), "unread");
+    let mut writer = fleet.members[1].connect();
+    writer.batch_execute("BEGIN; INSERT INTO outbox (note) VALUES ('open')").expect("a row");
+    assert_eq!(error(&mut client, leave).message(), refused.message());
+    writer.batch_execute("ROLLBACK").expect("an end");
+    client.batch_execute("BEGIN").expect("a transaction");
+    value(&mut client, &format!("{leave}::text"));
+    client.batch_execute("ROLLBACK").expect("an end");
+    fleet.members[1].stop(Signal::INT);
+    assert!(error(&mut client, leave).message().contains("could not establish connection"));
+    value(&mut client, "SELECT snowflake_feed.drop_server('all', 's1', force => true)::text");
+    insert(&fleet.members[0], &["alone"]);
+    assert_eq!(read_all(&mut client), "alone");
+}
+
+#[test]
+fn servers_whose_ids_are_not_in_one_order_are_refused() {
+    let layouts = ["flat", "flat", "t41 w8 s14"];
+    let fleet = Fleet::of((0..3).zip(layouts).map(|(nth, layout)| Cluster::builder().worker(nth % 2).set("snowflake_pg.layout", layout)));
+    let standby = Cluster::builder().standby_of(&fleet.members[0]);
+    fleet.name(3, &standby);
+    let history = start(Cluster::builder().worker(9).set("snowflake_pg.clock_regression", "history"));
+    fleet.name(4, &history);
+    fleet.add(0);
+    fleet.add(1);
+    let mut client = fleet.reader.connect();
+    for (nth, why) in [(2, "Their layouts are"), (3, "Both are of one database cluster"), (4, "")] {
+        let refused = error(&mut client, &format!("SELECT snowflake_feed.add_server('all', 's{nth}')"));
+        let said = format!("{} {}", refused.message(), refused.detail().unwrap_or_default());
+        assert!(said.contains(why), "{said}");
+        assert_eq!(refused.code().code(), "55000", "{said}");
+    }
+    // A worker that another one has now.
+    let other = start(Cluster::builder().worker(0));
+    fleet.name(5, &other);
+    let refused = error(&mut client, "SELECT snowflake_feed.add_server('all', 's5')");
+    assert_eq!(refused.detail(), Some("Both have worker 0."));
+}
+
+#[test]
+fn a_server_that_is_another_one_now_holds_the_feed_up() {
+    let fleet = Fleet::start(1);
+    let mut client = fleet.reader.connect();
+    let other = start(Cluster::builder().worker(1));
+    insert(&other, &["of another"]);
+    client
+        .batch_execute(&format!("ALTER SERVER s0 OPTIONS (SET host '{}')", other.host().display()))
+        .expect("another server");
+    let mut client = fleet.reader.connect();
+    assert_eq!(read(&mut client, ""), "");
+    let problem = fleet.shows(0, "problem");
+    assert!(problem.starts_with("server \"s0\" is another database cluster now"), "{problem}");
+}
