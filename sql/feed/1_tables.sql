@@ -25,7 +25,8 @@ CREATE TABLE snowflake_feed.member (
     PRIMARY KEY (feed, server));
 COMMENT ON TABLE snowflake_feed.member IS 'servers of feeds; use add_server() and drop_server()';
 COMMENT ON COLUMN snowflake_feed.member.functions IS 'the schema of snowflake_pg on it';
-COMMENT ON COLUMN snowflake_feed.member.system_identifier IS 'as it was when the server was added, which a failover keeps';
+COMMENT ON COLUMN snowflake_feed.member.system_identifier IS
+    'as it was when the server was added, which a failover keeps';
 COMMENT ON COLUMN snowflake_feed.member.read_to IS 'all its rows up to this ID have been returned';
 
 CREATE VIEW snowflake_feed.servers AS
@@ -35,7 +36,8 @@ COMMENT ON VIEW snowflake_feed.servers IS 'how far each server of a feed has bee
 COMMENT ON COLUMN snowflake_feed.servers.horizon IS 'the last that the server has said: it issues nothing below';
 COMMENT ON COLUMN snowflake_feed.servers.read_to IS 'all its rows up to this ID have been returned';
 COMMENT ON COLUMN snowflake_feed.servers.behind IS
-    'how far its horizon was behind the clock of the reader: a clock that is behind, or a transaction that has not ended';
+    'how far its horizon was behind the clock of the reader: a clock that is behind, or a transaction that has not '
+    'ended';
 COMMENT ON COLUMN snowflake_feed.servers.problem IS 'why it holds the feed up; NULL if it does not';
 
 SELECT pg_catalog.pg_extension_config_dump('snowflake_feed.feed'::regclass, ''::text);

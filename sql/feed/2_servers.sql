@@ -19,11 +19,13 @@ BEGIN
         ['send(connection text, query text) RETURNS integer', 'SELECT %s.dblink_send_query(connection, query)'],
         ['cancel(connection text) RETURNS text', 'SELECT %s.dblink_cancel_query(connection)'],
         ['is_busy(connection text) RETURNS integer', 'SELECT %s.dblink_is_busy(connection)'],
-        ['answers(connection text) RETURNS SETOF text[]', 'SELECT r.f FROM %s.dblink_get_result(connection) AS r (f text[])'],
+        ['answers(connection text) RETURNS SETOF text[]',
+            'SELECT r.f FROM %s.dblink_get_result(connection) AS r (f text[])'],
         ['rows_of(connection text, OUT id bigint, OUT data text) RETURNS SETOF record',
             'SELECT r.id, r.data FROM %s.dblink_get_result(connection) AS r (id bigint, data text)']]
     LOOP
-        EXECUTE pg_catalog.format('CREATE FUNCTION snowflake_feed.%s LANGUAGE sql VOLATILE PARALLEL UNSAFE BEGIN ATOMIC '
+        EXECUTE pg_catalog.format('CREATE FUNCTION snowflake_feed.%s LANGUAGE sql VOLATILE PARALLEL UNSAFE BEGIN '
+            'ATOMIC '
             || f[2] || '; END', f[1], home);
     END LOOP;
 END $$;
@@ -31,7 +33,8 @@ END $$;
 -- One for each role, which has its own user mapping.
 CREATE FUNCTION snowflake_feed.connection(server name) RETURNS text
     LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT format('snowflake_feed %s %s', current_user::regrole::oid, oid) FROM pg_foreign_server WHERE srvname = server);
+    RETURN (SELECT format('snowflake_feed %s %s', current_user::regrole::oid, oid) FROM pg_foreign_server
+        WHERE srvname = server);
 COMMENT ON FUNCTION snowflake_feed.connection(name) IS 'not to be called: the name of the connection to a server';
 
 CREATE FUNCTION snowflake_feed.close(server name) RETURNS void
@@ -90,29 +93,37 @@ BEGIN
     -- Values are read by the types of this database: in forms that no setting changes, with all names qualified.
     answer := snowflake_feed.ask(connection, $q$SELECT ARRAY[n.nspname::text,
             pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
-            pg_catalog.set_config('datestyle', 'ISO, YMD', false), pg_catalog.set_config('intervalstyle', 'postgres', false),
-            pg_catalog.set_config('extra_float_digits', '3', false), pg_catalog.set_config('bytea_output', 'hex', false),
+            pg_catalog.set_config('datestyle', 'ISO, YMD', false),
+            pg_catalog.set_config('intervalstyle', 'postgres', false),
+            pg_catalog.set_config('extra_float_digits', '3', false),
+            pg_catalog.set_config('bytea_output', 'hex', false),
             pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
             pg_catalog.set_config('statement_timeout', '10s', false)]
-        FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'snowflake_pg'$q$);
+        FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
+            WHERE e.extname = 'snowflake_pg'$q$);
     IF answer IS NULL THEN
         RAISE EXCEPTION 'server "%" has no extension snowflake_pg', member.server USING ERRCODE = 'undefined_object',
             HINT = 'Run CREATE EXTENSION snowflake_pg in that database.';
     END IF;
     member.functions := answer[1];
     answer := snowflake_feed.ask(connection, format(
-        'SELECT ARRAY[i.system_identifier::text, i.layout, i.worker_id::text, i.datacenter_id::text] FROM %I.snowflake_identity() i', member.functions));
+        'SELECT ARRAY[i.system_identifier::text, i.layout, i.worker_id::text, i.datacenter_id::text] FROM '
+        '%I.snowflake_identity() i', member.functions));
     IF answer[1]::bigint <> member.system_identifier THEN
-        RAISE EXCEPTION 'server "%" is another database cluster now', member.server USING ERRCODE = 'object_not_in_prerequisite_state',
+        RAISE EXCEPTION 'server "%" is another database cluster now', member.server
+            USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('Its system identifier is %s, and was %s.', answer[1], member.system_identifier),
             HINT = 'Use drop_server() and add_server() if that is right.';
     END IF;
     IF answer[2] <> member.layout THEN
-        RAISE EXCEPTION 'server "%" has another layout now', member.server USING ERRCODE = 'object_not_in_prerequisite_state',
+        RAISE EXCEPTION 'server "%" has another layout now', member.server
+            USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('Its layout is "%s", and was "%s".', answer[2], member.layout);
     END IF;
     member.system_identifier := answer[1]::bigint;
     member.layout := answer[2];
-    member.worker := concat_ws(':', answer[4], answer[3]);
+    -- With that of the data center, which is 0 in a layout without one.
+    member.worker := concat_ws('/', nullif(answer[4], '0'), answer[3]);
 END $$;
-COMMENT ON FUNCTION snowflake_feed.open(snowflake_feed.member) IS 'not to be called: connects to a server, and compares who it is';
+COMMENT ON FUNCTION snowflake_feed.open(snowflake_feed.member) IS
+    'not to be called: connects to a server, and compares who it is';

@@ -22,7 +22,8 @@ impl Fleet {
         fleet
     }
 
-    /// Such servers, which are not in the feed yet.
+    /// Such servers, which are not in the feed yet. Their IDs are not ahead of their clocks, whose order is that of the
+    /// rows.
     pub fn of(builders: impl IntoIterator<Item = Builder>) -> Self {
         need_extension("dblink");
         let members: Vec<_> = builders.into_iter().map(start).collect();
@@ -58,14 +59,15 @@ impl Fleet {
 
     /// What a column of `servers` says of a server.
     pub fn shows(&self, nth: usize, column: &str) -> String {
-        let query = format!("SELECT coalesce(({column})::text, '') FROM snowflake_feed.servers WHERE server = 's{nth}'");
+        let query =
+            format!("SELECT coalesce(({column})::text, '') FROM snowflake_feed.servers WHERE server = 's{nth}'");
         value(&mut self.reader.connect(), &query)
     }
 }
 
 /// Starts a server with the table.
 pub fn start(builder: Builder) -> Cluster {
-    let member = builder.start();
+    let member = builder.set("snowflake_pg.max_borrow", "10ms").start();
     member.connect().batch_execute(&format!("CREATE EXTENSION snowflake_pg; {OUTBOX}")).expect("a table");
     member
 }
@@ -79,9 +81,8 @@ pub fn insert(member: &Cluster, notes: &[&str]) {
 
 /// One read of the feed: what the rows note.
 pub fn read(client: &mut Client, arguments: &str) -> String {
-    let query = format!(
-        "SELECT coalesce(string_agg(note, ' '), '') FROM snowflake_feed.read(NULL::outbox, 'all'{arguments})"
-    );
+    let query =
+        format!("SELECT coalesce(string_agg(note, ' '), '') FROM snowflake_feed.read(NULL::outbox, 'all'{arguments})");
     value(client, &query)
 }
 

@@ -10,9 +10,8 @@ use testbed::{Cluster, Signal, Traffic, test};
 
 /// Applies what it reads, in one transaction, until it has reached the end.
 fn consume(config: &Config, arguments: &str, finished: &AtomicBool) {
-    let query = format!(
-        "INSERT INTO applied (id) SELECT id FROM snowflake_feed.read(NULL::outbox, 'all', {arguments})"
-    );
+    let query =
+        format!("INSERT INTO applied (id) SELECT id FROM snowflake_feed.read(NULL::outbox, 'all', {arguments})");
     let session = || -> Result<(), postgres::Error> {
         let mut client = config.connect(NoTls)?;
         let mut empty = 0;
@@ -44,7 +43,8 @@ fn killed(arguments: &str) -> [usize; 3] {
     dba.batch_execute("SELECT snowflake_feed.drop('all'); SELECT snowflake_feed.create('all', 'public.written')")
         .expect("a feed");
     for nth in 0..3 {
-        dba.batch_execute(&format!("SELECT snowflake_feed.add_server('all', 's{nth}', '-infinity')")).expect("a server");
+        dba.batch_execute(&format!("SELECT snowflake_feed.add_server('all', 's{nth}', '-infinity')"))
+            .expect("a server");
     }
     dba.batch_execute("ALTER TABLE outbox RENAME note TO other; ALTER TABLE outbox DROP other").expect("a table");
     drop(dba);
@@ -57,7 +57,8 @@ fn killed(arguments: &str) -> [usize; 3] {
             if round % 3 == 2 {
                 fleet.reader.restart(Signal::KILL);
             } else {
-                let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO applied%'";
+                let kill =
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO applied%'";
                 fleet.reader.connect().batch_execute(kill).expect("a kill");
                 fleet.members[round % 3].restart(Signal::KILL);
             }

@@ -47,7 +47,8 @@ fn a_row_that_is_not_committed_holds_back_later_rows_of_other_servers() {
 fn columns_are_matched_by_name_and_values_arrive_as_they_were_under_all_settings() {
     let fleet = Fleet::start(1);
     let member = &fleet.members[0];
-    let columns = "at timestamptz, span interval, f8 float8, f4 float4, raw bytea, days daterange, texts text[], n numeric,
+    let columns =
+        "at timestamptz, span interval, f8 float8, f4 float4, raw bytea, days daterange, texts text[], n numeric,
         doc json, kind regclass, \"odd \"\"name\" text";
     let values = "'2026-01-02 03:04:05.678901+05', '-1 day +2 hours -3.5 seconds', 0.1 + 0.2, 1e-7, '\\x00ff',
         '[2026-01-02,2026-01-05)', '[0:1]={\"a,\\\"b\",NULL}', 'NaN', '{\"b\":  1, \"a\": 1e400}', 'pg_catalog.pg_class', e'a\\\\b,\"c\\n'";

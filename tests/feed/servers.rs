@@ -47,7 +47,9 @@ fn a_server_joins_at_its_horizon_or_at_a_time() {
     for member in &fleet.members {
         insert(member, &["before"]);
     }
-    let mut add = |nth, since: &str| value(&mut client, &format!("SELECT snowflake_feed.add_server('all', 's{nth}'{since})::text"));
+    let mut add = |nth, since: &str| {
+        value(&mut client, &format!("SELECT snowflake_feed.add_server('all', 's{nth}'{since})::text"))
+    };
     add(0, "");
     add(1, ", '-infinity'");
     add(2, ", now() - interval '1 hour'");
@@ -83,7 +85,9 @@ fn a_server_leaves_only_when_all_of_its_rows_are_read_or_by_force() {
 #[test]
 fn servers_whose_ids_are_not_in_one_order_are_refused() {
     let layouts = ["flat", "flat", "t41 w8 s14"];
-    let fleet = Fleet::of((0..3).zip(layouts).map(|(nth, layout)| Cluster::builder().worker(nth % 2).set("snowflake_pg.layout", layout)));
+    let fleet = Fleet::of(
+        (0..3).zip(layouts).map(|(nth, layout)| Cluster::builder().worker(nth % 2).set("snowflake_pg.layout", layout)),
+    );
     let standby = Cluster::builder().standby_of(&fleet.members[0]);
     fleet.name(3, &standby);
     let history = start(Cluster::builder().worker(9).set("snowflake_pg.clock_regression", "history"));
