@@ -95,9 +95,10 @@ pub(crate) fn install_library(to: &Path) {
         .unwrap_or_else(|error| panic!("{}: {error}; cargo build -p disk_faults makes it", library.display()));
 }
 
-/// The built library. This program is in a directory beside it.
+/// The built library. This program is beside it, or in a directory beside it, as a test is.
 fn library() -> PathBuf {
     let program = std::env::current_exe().expect("the path of this program");
-    let built = program.ancestors().nth(2).expect("cargo's directory of what it built");
-    built.join("libdisk_faults.so")
+    let [beside, above] =
+        [1, 2].map(|nth| program.ancestors().nth(nth).expect("a directory").join("libdisk_faults.so"));
+    if beside.exists() { beside } else { above }
 }
