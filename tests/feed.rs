@@ -3,5 +3,7 @@
 mod fixture;
 mod hostile;
 mod killed;
+mod liar;
 mod reading;
+mod rights;
 mod servers;

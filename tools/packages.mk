@@ -17,8 +17,8 @@ joined = $(join) $(sort $(wildcard sql/$(1)/*.sql))
 # Prints the script for hosted databases, from this folder: install.sql, with the parts in it that parts.sql lists.
 join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs $(join) | sed -e '/^-- The parts of parts.sql/{r /dev/stdin' -e d -e '}' \
 	-e '/^ *-- mutant: /d' $(1)/install.sql
-# Prints the script for registries without the extension, from this folder: script.psql, with the parts in it.
-join_registry = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdin' -e d -e '}' $(1)/script.psql
+# Prints a script that does without the extension, from this folder: script.psql, with the parts in it.
+join_script = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdin' -e d -e '}' $(1)/script.psql
 upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
 # Prints the script that updates snowflake_adopt: what its tables need from an older version on, and then all that is no table.
 update_adopt = $(join) sql/adopt/update.psql $(wildcard sql/adopt/from-$(1).psql) $(filter-out %/00_kept.sql,$(sort $(wildcard sql/adopt/*.sql))) | \
@@ -54,13 +54,14 @@ install:
 print-adopt-update:
 	@$(call update_adopt,$(OLD))
 
-# For databases that cannot have the extensions. A release has both; packages do not.
+# For databases that cannot have the extensions. A release has all; packages do not.
 ## the scripts of plain SQL, for hosted databases (a second)
 pack/scripts:
 	@mkdir -p "$(scripts_into)"
 	@$(call join_hosted,sql/hosted) >"$(scripts_into)/snowflake_hosted.sql"
-	@$(call join_registry,sql/registry) >"$(scripts_into)/snowflake_registry.sql"
-	@echo "==> $(scripts_into)/snowflake_hosted.sql, $(scripts_into)/snowflake_registry.sql"
+	@$(call join_script,sql/registry) >"$(scripts_into)/snowflake_registry.sql"
+	@$(call join_script,sql/feed) >"$(scripts_into)/snowflake_feed.sql"
+	@echo "==> $(foreach name,hosted registry feed,$(scripts_into)/snowflake_$(name).sql)"
 
 ## an image of the extensions for CloudNativePG, PostgreSQL 18 or later (DEB=package, or what is built)
 pack/image: $(if $(DEB),,build)
@@ -72,7 +73,7 @@ pack/image: $(if $(DEB),,build)
 # What any version of install has put there, as pgxn uninstall wants it.
 uninstall:
 	rm -f "$(DESTDIR)$$($(pg_config) --pkglibdir)/snowflake_pg.so"
-	cd "$(DESTDIR)$$($(pg_config) --sharedir)/extension" && rm -f $(foreach name,pg adopt registry hosted,snowflake_$(name).* snowflake_$(name)--*.sql)
+	cd "$(DESTDIR)$$($(pg_config) --sharedir)/extension" && rm -f $(foreach name,pg adopt registry feed hosted,snowflake_$(name).* snowflake_$(name)--*.sql)
 
 # Of the working tree. The rules of debian/ work with dpkg-buildpackage, too. A network is at hand, so the library says what is
 # linked into it. debian/rules alone goes without.

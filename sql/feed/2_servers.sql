@@ -1,6 +1,6 @@
 -- Connections to servers
 
--- Functions of dblink, found once, by their OIDs: dblink can be in any schema, and others may create in it.
+-- Functions of dblink, found once, by their OIDs: dblink can be in any schema, and others may create there.
 DO $$
 DECLARE
     home text;
@@ -13,117 +13,169 @@ BEGIN
             HINT = 'Run CREATE EXTENSION dblink.';
     END IF;
     FOREACH f SLICE 1 IN ARRAY ARRAY[
-        ['connect(connection text, server text) RETURNS text', 'SELECT %s.dblink_connect(connection, server)'],
-        ['disconnect(connection text) RETURNS text', 'SELECT %s.dblink_disconnect(connection)'],
-        ['connections() RETURNS text[]', 'SELECT %s.dblink_get_connections()'],
-        ['send(connection text, query text) RETURNS integer', 'SELECT %s.dblink_send_query(connection, query)'],
-        ['cancel(connection text) RETURNS text', 'SELECT %s.dblink_cancel_query(connection)'],
-        ['is_busy(connection text) RETURNS integer', 'SELECT %s.dblink_is_busy(connection)'],
-        ['answers(connection text) RETURNS SETOF text[]',
-            'SELECT r.f FROM %s.dblink_get_result(connection) AS r (f text[])'],
-        ['rows_of(connection text, OUT id bigint, OUT data text) RETURNS SETOF record',
-            'SELECT r.id, r.data FROM %s.dblink_get_result(connection) AS r (id bigint, data text)']]
+        ['connect(connection text, server text) RETURNS text', '%s.dblink_connect(connection, server)',
+            'opens a connection to a foreign server'],
+        ['disconnect(connection text) RETURNS text', '%s.dblink_disconnect(connection)', 'closes a connection'],
+        ['connections() RETURNS text[]', '%s.dblink_get_connections()', 'the open connections'],
+        ['send(connection text, query text) RETURNS integer', '%s.dblink_send_query(connection, query)',
+            'sends a query; 1 if it was sent'],
+        ['is_busy(connection text) RETURNS integer', '%s.dblink_is_busy(connection)', '1 if a result has yet to come'],
+        ['answers(connection text) RETURNS SETOF text',
+            'r.answer FROM %s.dblink_get_result(connection) AS r (answer text)',
+            'the next result of a query; no rows after the last'],
+        ['rows_of(connection text, OUT id bigint, OUT content text) RETURNS SETOF record',
+            'r.id, r.content FROM %s.dblink_get_result(connection) AS r (id bigint, content text)',
+            'the next result of a query, if that has rows of the source']]
     LOOP
         EXECUTE pg_catalog.format('CREATE FUNCTION snowflake_feed.%s LANGUAGE sql VOLATILE PARALLEL UNSAFE BEGIN '
-            'ATOMIC '
-            || f[2] || '; END', f[1], home);
+            'ATOMIC SELECT %s; END'::text, f[1], pg_catalog.format(f[2], home));
+        EXECUTE pg_catalog.format('COMMENT ON FUNCTION snowflake_feed.%I IS %L'::text,
+            pg_catalog.split_part(f[1], '('::text, 1), 'not to be called: '::text || f[3]);
     END LOOP;
 END $$;
 
--- One for each role, which has its own user mapping.
+-- Each role has its own, as it has its own user mapping. A foreign server that was altered gets a new one.
 CREATE FUNCTION snowflake_feed.connection(server name) RETURNS text
-    LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp
-    RETURN (SELECT format('snowflake_feed %s %s', current_user::regrole::oid, oid) FROM pg_foreign_server
-        WHERE srvname = server);
-COMMENT ON FUNCTION snowflake_feed.connection(name) IS 'not to be called: the name of the connection to a server';
+    LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('snowflake_feed %s %s %s', r.oid, s.oid, s.xmin) FROM pg_foreign_server s, pg_roles r
+        WHERE s.srvname = server AND r.rolname = current_user
+$$;
+COMMENT ON FUNCTION snowflake_feed.connection(name) IS
+    'not to be called: name of the connection to a foreign server; NULL if there is no such server';
 
 CREATE FUNCTION snowflake_feed.close(server name) RETURNS void
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    connection text := snowflake_feed.connection(server);
+    connection CONSTANT text := snowflake_feed.connection(server);
 BEGIN
     IF connection = ANY (snowflake_feed.connections()) THEN
-        PERFORM snowflake_feed.cancel(connection);
         PERFORM snowflake_feed.disconnect(connection);
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_feed.close(name) IS 'not to be called: ends what a server does, and the connection to it';
+COMMENT ON FUNCTION snowflake_feed.close(name) IS 'not to be called: closes the connection to a foreign server';
 
--- The wait can be interrupted, as dblink's own cannot.
+-- dblink's own wait cannot be interrupted, and has no end.
 CREATE FUNCTION snowflake_feed.await(connection text, until timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    pause double precision := 0.0002;
+    looks integer := 0;
+    pause double precision := 0.0001;
 BEGIN
     WHILE snowflake_feed.is_busy(connection) = 1 LOOP
-        IF clock_timestamp() > until THEN
-            RAISE EXCEPTION 'server has not answered in time' USING ERRCODE = 'query_canceled';
+        looks := looks + 1;
+        -- Each look reads some kilobytes, so rows that come are read without a pause.
+        IF looks % 64 = 0 THEN
+            IF clock_timestamp() > until THEN
+                RAISE EXCEPTION 'server has not answered in time' USING ERRCODE = 'connection_failure';
+            END IF;
+            PERFORM pg_sleep(pause);
+            pause := least(pause * 1.5, 0.01);
         END IF;
-        PERFORM pg_sleep(pause);
-        pause := least(pause * 1.5, 0.01);
     END LOOP;
 END $$;
-COMMENT ON FUNCTION snowflake_feed.await(text, timestamptz) IS 'not to be called: waits for an answer';
+COMMENT ON FUNCTION snowflake_feed.await(text, timestamptz) IS 'not to be called: waits for the next result';
 
--- The one row of an answer.
 CREATE FUNCTION snowflake_feed.ask(connection text, query text) RETURNS text[]
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    answer text[];
+    until CONSTANT timestamptz := clock_timestamp() + interval '10 s';
+    answer text;
+    last_answer text;
 BEGIN
-    PERFORM snowflake_feed.send(connection, query);
-    PERFORM snowflake_feed.await(connection, clock_timestamp() + interval '10 s');
-    SELECT a INTO answer FROM snowflake_feed.answers(connection) a;
-    PERFORM snowflake_feed.await(connection, clock_timestamp() + interval '10 s');
-    PERFORM FROM snowflake_feed.answers(connection);
-    RETURN answer;
+    IF snowflake_feed.send(connection, query) <> 1 THEN
+        RAISE EXCEPTION 'could not send query' USING ERRCODE = 'connection_failure';
+    END IF;
+    LOOP
+        PERFORM snowflake_feed.await(connection, until);
+        SELECT a INTO answer FROM snowflake_feed.answers(connection) a;
+        EXIT WHEN NOT FOUND;
+        last_answer := answer;
+        IF clock_timestamp() > until THEN
+            RAISE EXCEPTION 'server does not stop to answer' USING ERRCODE = 'connection_failure';
+        END IF;
+    END LOOP;
+    RETURN last_answer::text[];
 END $$;
-COMMENT ON FUNCTION snowflake_feed.ask(text, text) IS 'not to be called: what a server answers';
+COMMENT ON FUNCTION snowflake_feed.ask(text, text) IS
+    'not to be called: what a server answers to the last of some statements';
 
 CREATE FUNCTION snowflake_feed.open(INOUT member snowflake_feed.member)
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    connection text := snowflake_feed.connection(member.server);
+    connection CONSTANT text := snowflake_feed.connection(member.server);
     answer text[];
 BEGIN
     IF connection IS NULL THEN
         RAISE EXCEPTION 'server "%" does not exist', member.server USING ERRCODE = 'undefined_object';
     END IF;
     PERFORM snowflake_feed.connect(connection, member.server::text);
-    -- Values are read by the types of this database: in forms that no setting changes, with all names qualified.
-    answer := snowflake_feed.ask(connection, $q$SELECT ARRAY[n.nspname::text,
+    -- This database reads the texts of values: so in forms that no setting changes, with all names qualified.
+    answer := snowflake_feed.ask(connection, $q$
+        SELECT ARRAY[(SELECT n.nspname::pg_catalog.text FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n
+                ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+                WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_pg'::pg_catalog.name),
             pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
             pg_catalog.set_config('datestyle', 'ISO, YMD', false),
             pg_catalog.set_config('intervalstyle', 'postgres', false),
             pg_catalog.set_config('extra_float_digits', '3', false),
             pg_catalog.set_config('bytea_output', 'hex', false),
+            pg_catalog.set_config('client_min_messages', 'error', false),
             pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
             pg_catalog.set_config('statement_timeout', '10s', false)]
-        FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
-            WHERE e.extname = 'snowflake_pg'$q$);
-    IF answer IS NULL THEN
-        RAISE EXCEPTION 'server "%" has no extension snowflake_pg', member.server USING ERRCODE = 'undefined_object',
-            HINT = 'Run CREATE EXTENSION snowflake_pg in that database.';
+        $q$);
+    IF answer[1] IS NULL THEN
+        RAISE EXCEPTION 'server "%" does not have the extension snowflake_pg', member.server
+            USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION snowflake_pg in that database.';
     END IF;
-    member.functions := answer[1];
-    answer := snowflake_feed.ask(connection, format(
-        'SELECT ARRAY[i.system_identifier::text, i.layout, i.worker_id::text, i.datacenter_id::text] FROM '
-        '%I.snowflake_identity() i', member.functions));
+    -- The extension can be in any schema there. Nobody can put functions of the same arguments beside these three.
+    answer := snowflake_feed.ask(connection, format($q$
+        PREPARE snowflake_feed_horizon AS
+            SELECT ARRAY[h.id::text, %1$I.snowflake_timestamp(h.id)::text,
+                set_config('snowflake_feed.horizon', coalesce(h.id, 0)::text, true)]
+            FROM (SELECT %1$I.snowflake_horizon() OFFSET 0) AS h (id);
+        PREPARE snowflake_feed_min_id (timestamptz) AS SELECT ARRAY[%1$I.snowflake_min_id($1)::text];
+        PREPARE snowflake_feed_writers AS SELECT ARRAY[EXISTS (SELECT FROM %1$I.snowflake_writers)::text];
+        SELECT ARRAY[i.system_identifier::text, i.layout, concat_ws('/', nullif(i.datacenter_id, 0), i.worker_id)]
+            FROM %1$I.snowflake_identity() i
+        $q$, answer[1]));
     IF answer[1]::bigint <> member.system_identifier THEN
-        RAISE EXCEPTION 'server "%" is another database cluster now', member.server
+        RAISE EXCEPTION 'server "%" belongs to another database cluster than before', member.server
             USING ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = format('Its system identifier is %s, and was %s.', answer[1], member.system_identifier),
-            HINT = 'Use drop_server() and add_server() if that is right.';
+            HINT = 'If that is right, use drop_server() and add_server().';
     END IF;
     IF answer[2] <> member.layout THEN
-        RAISE EXCEPTION 'server "%" has another layout now', member.server
+        RAISE EXCEPTION 'server "%" has another layout than before', member.server
             USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('Its layout is "%s", and was "%s".', answer[2], member.layout);
+            DETAIL = format('Its layout is "%s", and was "%s".', answer[2], member.layout),
+            HINT = 'Restore its layout: IDs of different layouts have no common order.';
     END IF;
-    member.system_identifier := answer[1]::bigint;
+    member.system_identifier := answer[1];
     member.layout := answer[2];
-    -- With that of the data center, which is 0 in a layout without one.
-    member.worker := concat_ws('/', nullif(answer[4], '0'), answer[3]);
+    member.worker := nullif(answer[3], '');
 END $$;
 COMMENT ON FUNCTION snowflake_feed.open(snowflake_feed.member) IS
-    'not to be called: connects to a server, and compares who it is';
+    'not to be called: connects to a server, and compares what it is with what it was';
+
+-- A session keeps its connections.
+CREATE FUNCTION snowflake_feed.request(INOUT member snowflake_feed.member, query text)
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    connection CONSTANT text := snowflake_feed.connection(member.server);
+BEGIN
+    IF connection = ANY (snowflake_feed.connections()) THEN
+        -- Notices whether the server has closed the connection.
+        PERFORM snowflake_feed.is_busy(connection);
+        -- Not sent after that, nor while a read that was canceled has left a query.
+        IF snowflake_feed.send(connection, query) = 1 THEN
+            RETURN;
+        END IF;
+        PERFORM snowflake_feed.disconnect(connection);
+    END IF;
+    member := snowflake_feed.open(member);
+    IF snowflake_feed.send(connection, query) <> 1 THEN
+        RAISE EXCEPTION 'could not send query' USING ERRCODE = 'connection_failure';
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_feed.request(snowflake_feed.member, text) IS
+    'not to be called: sends a query to a server, and connects to it before if need be';

@@ -2,141 +2,223 @@
 
 CREATE FUNCTION snowflake_feed.query(feed snowflake_feed.feed, member snowflake_feed.member, row_type regtype,
     max_rows integer) RETURNS text
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-    -- Two statements: the rows are those of a snapshot that is taken after the horizon was read.
-    RETURN format($q$
-        SELECT ARRAY[h.horizon::text, %1$I.snowflake_timestamp(h.horizon)::text]
-            FROM (SELECT %1$I.snowflake_horizon() OFFSET 0) AS h (horizon);
-        SELECT r.%2$I::bigint, ROW(%3$s)::text
-            FROM %1$I.snowflake_poll(NULL::%4$s, %5$L::bigint, %6$L::integer, %2$L::name) r
+    LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    -- Two statements, so the rows are of a snapshot that is taken after the horizon was read. Not snowflake_poll(),
+    -- beside which others can put a function with the row type of the table as its argument.
+    SELECT format($q$
+        EXECUTE snowflake_feed_horizon;
+        SELECT r.%1$I::bigint, ROW(%2$s)::text FROM %3$s r
+            WHERE r.%1$I > %4$L::bigint AND r.%1$I < current_setting('snowflake_feed.horizon')::bigint
+            ORDER BY r.%1$I FETCH FIRST %5$s ROWS WITH TIES
         $q$,
-        member.functions, feed.column_name,
+        feed.column_name,
         (SELECT string_agg(format('r.%I', attname), ', ' ORDER BY attnum) FROM pg_type t
             JOIN pg_attribute ON attrelid = t.typrelid
             WHERE t.oid = row_type AND attnum > 0 AND NOT attisdropped),
-        feed.source, member.read_to, max_rows);
+        feed.source, member.read_to, max_rows)
+$$;
 COMMENT ON FUNCTION snowflake_feed.query(snowflake_feed.feed, snowflake_feed.member, regtype, integer) IS
-    'not to be called: what a server is asked: its horizon, and then rows below its next one';
+    'not to be called: what a server is asked: its horizon, and then its next rows below that';
 
-CREATE FUNCTION snowflake_feed.read(relation anyelement, feed text, max_rows integer DEFAULT 1000,
-    patience interval DEFAULT NULL)
-    RETURNS SETOF anyelement
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION snowflake_feed.describe(message text, detail text) RETURNS text
+    LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    problem CONSTANT text := concat_ws(': ', message, nullif(detail, ''));
+BEGIN
+    PERFORM convert_to(problem, getdatabaseencoding());
+    RETURN left(problem, 1000);
+EXCEPTION WHEN character_not_in_repertoire THEN
+    RETURN 'server has sent an error that is not valid in the encoding of this database';
+END $$;
+COMMENT ON FUNCTION snowflake_feed.describe(text, text) IS 'not to be called: an error as a problem of a server';
+
+CREATE FUNCTION snowflake_feed.read_marked(relation anyelement, feed text, max_rows integer DEFAULT 1000,
+    patience interval DEFAULT NULL, OUT server name, OUT is_late boolean, OUT content anyelement)
+    RETURNS SETOF record
+    -- dblink has notices about queries that cannot be sent.
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
+    AS $$
+DECLARE
+    row_type CONSTANT regtype := pg_typeof(relation);
     this snowflake_feed.feed;
     members snowflake_feed.member[] := '{}';
+    servers name[] := '{}';
     m snowflake_feed.member;
-    n integer;
-    connection text;
-    got_ids bigint[];
-    got_data text[];
-    ids bigint[] := '{}';
-    data text[] := '{}';
-    answer text[];
+    asked boolean[] := '{}';
+    spent interval[] := '{}';
     bounds bigint[] := '{}';
     bound bigint;
+    origins integer[] := '{}';
+    ids bigint[] := '{}';
+    contents text[] := '{}';
+    got_ids bigint[];
+    got_contents text[];
+    valid bigint;
+    answer text[];
+    nth integer;
+    connection text;
+    began timestamptz;
+    until timestamptz;
     message text;
     detail text;
+    context text;
 BEGIN
     IF max_rows IS NULL OR max_rows < 1 THEN
         RAISE EXCEPTION 'max_rows must be greater than 0' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF NOT EXISTS (SELECT FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid WHERE t.oid = pg_typeof(relation)
-        AND c.relkind <> 'c') THEN
-        RAISE EXCEPTION '% is not the row type of a table', pg_typeof(relation) USING ERRCODE = 'wrong_object_type',
-            HINT = 'Name a table with the columns to read by its type, as in NULL::outbox.';
+    IF NOT EXISTS (SELECT FROM pg_type t WHERE t.oid = row_type AND t.typtype = 'c') THEN
+        RAISE EXCEPTION '% is not the type of a row', row_type USING ERRCODE = 'wrong_object_type',
+            HINT = 'Name a table of this database that has the columns to read, by its type, as in NULL::outbox.';
     END IF;
-    -- One reader at a time.
-    SELECT * INTO this FROM snowflake_feed.feed f WHERE f.name = read.feed FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'feed "%" does not exist', feed USING ERRCODE = 'undefined_object',
-            HINT = 'See snowflake_feed.create().';
-    END IF;
-    -- All are asked before one is waited for.
-    FOR m IN SELECT * FROM snowflake_feed.member o WHERE o.feed = read.feed ORDER BY o.server LOOP
-        connection := snowflake_feed.connection(m.server);
-        BEGIN
-            -- A server that is away is not asked each time: connecting can take as long as connect_timeout.
-            IF m.problem IS NULL OR clock_timestamp() > m.asked_at
-                + least((m.asked_at - m.problem_since) / 4, interval '10 s') THEN
-                m.asked_at := clock_timestamp();
-                IF connection IS NULL OR connection <> ALL (coalesce(snowflake_feed.connections(), '{}')) THEN
-                    m := snowflake_feed.open(m);
-                END IF;
-                PERFORM snowflake_feed.send(connection, snowflake_feed.query(this, m, pg_typeof(relation), max_rows));
-                m.problem := NULL;
-            END IF;
-        EXCEPTION WHEN OTHERS THEN
-            GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-            m.problem := concat_ws(': ', message, nullif(detail, ''));
-        END;
-        members := members || m;
-    END LOOP;
-    -- mutant: feed-late-horizon
-    FOR n IN 1..cardinality(members) LOOP
-        m := members[n];
-        IF m.problem IS NULL THEN
-            connection := snowflake_feed.connection(m.server);
+    -- mutant: feed-lock
+    this := snowflake_feed.lock(feed);
+
+    -- All servers are asked before one is waited for. What a member does wrong is its own problem, and so is an error
+    -- that it sends, whatever the SQLSTATE. Only a query that is canceled here ends the read.
+    FOR m IN SELECT * FROM snowflake_feed.member o WHERE o.feed = this.name ORDER BY o.server LOOP
+        nth := cardinality(members) + 1;
+        began := clock_timestamp();
+        asked[nth] := m.problem IS NULL OR began >= m.retry_at;
+        IF asked[nth] THEN
+            m.asked_at := began;
+            m.problem := NULL;
             BEGIN
-                PERFORM snowflake_feed.await(connection, m.asked_at + interval '10 s');
-                SELECT a INTO answer FROM snowflake_feed.answers(connection) a;
-                PERFORM snowflake_feed.await(connection, m.asked_at + interval '10 s');
-                SELECT array_agg(r.id), array_agg(r.data) INTO got_ids, got_data
-                    FROM snowflake_feed.rows_of(connection) r;
-                PERFORM snowflake_feed.await(connection, m.asked_at + interval '10 s');
-                PERFORM FROM snowflake_feed.answers(connection);
-                bound := answer[1];
-                IF bound IS NULL THEN
-                    RAISE EXCEPTION 'server has no horizon'
-                        USING DETAIL = 'A transaction was prepared before it started.';
+                m := snowflake_feed.request(m, snowflake_feed.query(this, m, row_type, max_rows));
+            EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
+                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                    context = PG_EXCEPTION_CONTEXT;
+                IF SQLSTATE = '57014' AND strpos(context, snowflake_feed.connection(m.server)) = 0 THEN
+                    RAISE;
                 END IF;
-                IF EXISTS (SELECT FROM unnest(got_ids, got_data) AS r (id, content) WHERE id <= m.read_to OR id IS NULL
-                    OR content IS NULL) THEN
-                    RAISE EXCEPTION 'server has answered with rows that were not asked for';
-                END IF;
-                -- Here, so that an error is one of this server.
-                EXECUTE format('SELECT count(data::%s) FROM unnest($1) data', pg_typeof(relation)) USING got_data;
-                IF cardinality(got_ids) >= max_rows THEN
-                    bound := least(bound, (SELECT max(id) FROM unnest(got_ids) id) + 1);
-                END IF;
-                m.horizon := answer[1];
-                m.horizon_at := answer[2];
-                m.problem_since := NULL;
-                bounds[n] := bound;
-                ids := ids || got_ids;
-                data := data || got_data;
-            EXCEPTION WHEN OTHERS THEN
-                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-                m.problem := concat_ws(': ', message, nullif(detail, ''));
+                m.problem := snowflake_feed.describe(message, detail);
             END;
         END IF;
-        IF m.problem IS NOT NULL THEN
-            m.problem_since := coalesce(m.problem_since, m.asked_at);
-            PERFORM snowflake_feed.close(m.server);
-            -- It holds the feed up, unless the reader has lost patience: then its rows come later.
-            IF patience IS NULL OR m.asked_at - m.problem_since <= patience THEN
-                bounds[n] := m.read_to + 1;
-            END IF;
-        END IF;
-        members[n] := m;
+        members[nth] := m;
+        servers[nth] := m.server;
+        spent[nth] := clock_timestamp() - began;
     END LOOP;
-    -- Below it, no server has a row that is not here.
-    SELECT min(b) INTO bound FROM unnest(bounds) b;
-    SELECT coalesce((SELECT id + 1 FROM unnest(ids) id WHERE id < bound ORDER BY id OFFSET max_rows - 1 LIMIT 1),
-        bound) INTO bound;
-    UPDATE snowflake_feed.member o SET worker = new.worker, functions = new.functions, horizon = new.horizon,
-        horizon_at = new.horizon_at,
-        asked_at = new.asked_at, problem = new.problem, problem_since = new.problem_since,
-        read_to = CASE WHEN bounds[new.nth] IS NULL THEN o.read_to ELSE greatest(o.read_to, bound - 1) END
-        FROM unnest(members) WITH ORDINALITY AS new (feed, server, system_identifier, layout, worker, functions,
-            read_to, horizon, horizon_at,
-            asked_at, problem, problem_since, nth)
-        WHERE o.feed = new.feed AND o.server = new.server;
-    RETURN QUERY EXECUTE format(
-        'SELECT (r.row).* FROM (SELECT data::%s AS row FROM unnest($1, $2) AS u (id, data) WHERE id < $3 ORDER BY id '
-        'OFFSET 0) r', pg_typeof(relation))
-        USING ids, data, bound;
+
+    until := clock_timestamp() + interval '10 s';
+    FOR nth IN 1..cardinality(members) LOOP
+        m := members[nth];
+        CONTINUE WHEN m.problem IS NOT NULL;
+        connection := snowflake_feed.connection(m.server);
+        began := clock_timestamp();
+        -- Others can have used up the time, and what this one has sent is yet to be read.
+        until := greatest(until, began + interval '1 s');
+        BEGIN
+            PERFORM snowflake_feed.await(connection, until);
+            SELECT a INTO answer FROM snowflake_feed.answers(connection) a;
+            PERFORM snowflake_feed.await(connection, until);
+            -- dblink takes texts that are not valid in the encoding of the database: convert_to() does not.
+            SELECT coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.content), '{}'),
+                count(convert_to(r.content, getdatabaseencoding()))
+                INTO got_ids, got_contents, valid FROM snowflake_feed.rows_of(connection) r;
+            PERFORM snowflake_feed.await(connection, until);
+            PERFORM FROM snowflake_feed.answers(connection);
+            -- mutant: feed-late-horizon
+            bound := answer[1];
+            IF bound IS NULL THEN
+                RAISE EXCEPTION 'server has no horizon' USING DETAIL =
+                    'A transaction was prepared before it started, or its clock is behind the IDs of another worker.';
+            END IF;
+            IF bound <= m.read_to AND bound < m.horizon THEN
+                RAISE EXCEPTION 'horizon has gone back'
+                    USING DETAIL = format('It is %s, and was %s. Rows may have been missed.', bound, m.horizon);
+            END IF;
+            IF isfinite(answer[2]::timestamptz) IS NOT TRUE
+                OR EXISTS (SELECT FROM unnest(got_ids, got_contents) AS r (id, content)
+                    WHERE r.id IS NULL OR r.id <= m.read_to OR r.content IS NULL)
+            THEN
+                RAISE EXCEPTION 'server has sent what it was not asked for';
+            END IF;
+            m.horizon := bound;
+            m.horizon_at := answer[2];
+            bounds[nth] := bound;
+            origins := origins || array_fill(nth, ARRAY[cardinality(got_ids)]);
+            ids := ids || got_ids;
+            contents := contents || got_contents;
+        EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
+            GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+                context = PG_EXCEPTION_CONTEXT;
+            IF SQLSTATE = '57014' AND strpos(context, connection) = 0 THEN
+                RAISE;
+            END IF;
+            m.problem := snowflake_feed.describe(message, detail);
+        END;
+        members[nth] := m;
+        spent[nth] := spent[nth] + (clock_timestamp() - began);
+    END LOOP;
+
+    -- A server with a problem holds the feed up, unless the reader has lost patience: then its rows come later.
+    FOR nth IN 1..cardinality(members) LOOP
+        m := members[nth];
+        IF m.problem IS NOT NULL
+            AND (clock_timestamp() - coalesce(m.problem_since, m.asked_at) <= patience) IS NOT FALSE
+        THEN
+            bounds[nth] := m.read_to + 1;
+        END IF;
+    END LOOP;
+    -- Below it, no server has a row that is not here. One that has more rows than it was asked for has sent as many as
+    -- are returned, so none of the others is below the last that is.
+    bound := (SELECT min(b) FROM unnest(bounds) b);
+    SELECT coalesce(array_agg(r.origin), '{}'), coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.content), '{}'),
+        CASE WHEN count(*) < max_rows THEN bound ELSE max(r.id) + 1 END
+        INTO origins, ids, contents, bound
+        FROM (SELECT u.origin, u.id, u.content FROM unnest(origins, ids, contents) AS u (origin, id, content)
+            WHERE u.id < bound ORDER BY u.id FETCH FIRST (max_rows) ROWS WITH TIES) r;
+
+    -- Texts become rows here, where an error is a problem of their server, and once more at the end.
+    FOR nth IN 1..cardinality(members) LOOP
+        m := members[nth];
+        CONTINUE WHEN m.problem IS NOT NULL;
+        BEGIN
+            EXECUTE format('SELECT count(r.content::%s) FROM unnest($1, $2, $3) AS r (origin, id, content)
+                WHERE r.origin = $4 AND r.id < $5', row_type) USING origins, ids, contents, nth, bound;
+        EXCEPTION WHEN OTHERS THEN
+            GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+            m.problem := snowflake_feed.describe(message, detail);
+            bounds[nth] := m.read_to + 1;
+            bound := least(bound, m.read_to + 1);
+        END;
+        members[nth] := m;
+    END LOOP;
+
+    FOR nth IN 1..cardinality(members) LOOP
+        m := members[nth];
+        IF asked[nth] AND m.problem IS NOT NULL THEN
+            PERFORM snowflake_feed.close(m.server);
+            -- So a server that is silent takes a fifth of the reader's time at most.
+            m.retry_at := clock_timestamp() + 4 * spent[nth];
+        END IF;
+        -- mutant: feed-left-out
+        IF bounds[nth] IS NOT NULL THEN
+            -- mutant: feed-position
+            m.read_to := greatest(m.read_to, bound - 1);
+        END IF;
+        UPDATE snowflake_feed.member o SET worker = m.worker, read_to = m.read_to, horizon = m.horizon,
+            horizon_at = m.horizon_at, asked_at = m.asked_at, problem = m.problem,
+            problem_since = CASE WHEN m.problem IS NOT NULL THEN coalesce(m.problem_since, m.asked_at) END,
+            retry_at = m.retry_at
+            WHERE o.feed = m.feed AND o.server = m.server;
+    END LOOP;
+    UPDATE snowflake_feed.feed f SET returned_to = greatest(f.returned_to, last.id)
+        FROM (SELECT max(id) AS id FROM unnest(ids) id WHERE id < bound) last
+        WHERE f.name = this.name AND last.id IS NOT NULL;
+    RETURN QUERY EXECUTE format('SELECT ($1)[r.origin], r.id < $2, r.content::%s
+        FROM unnest($3, $4, $5) AS r (origin, id, content) WHERE r.id < $6 ORDER BY r.id, r.origin', row_type)
+        USING servers, this.returned_to, origins, ids, contents, bound;
 END $$;
+COMMENT ON FUNCTION snowflake_feed.read_marked(anyelement, text, integer, interval) IS
+    'as read(), with the server of each row, and whether a row with a greater ID was returned before: SELECT server, '
+    'is_late, (content).* FROM snowflake_feed.read_marked(NULL::outbox, ''orders'')';
+
+CREATE FUNCTION snowflake_feed.read(relation anyelement, feed text, max_rows integer DEFAULT 1000,
+    patience interval DEFAULT NULL)
+    RETURNS SETOF anyelement
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.content FROM snowflake_feed.read_marked(relation, feed, max_rows, patience) r
+$$;
 COMMENT ON FUNCTION snowflake_feed.read(anyelement, text, integer, interval) IS
-    'new rows of all servers of a feed in the order of their IDs, each once: SELECT * FROM '
-    'snowflake_feed.read(NULL::outbox, ''orders'')';
+    'new rows of all servers of a feed, in the order of their IDs, each once if the transaction that reads them '
+    'commits: SELECT * FROM snowflake_feed.read(NULL::outbox, ''orders'')';

@@ -101,13 +101,13 @@ fn wrong_arguments_are_refused_in_words() {
         ("SELECT snowflake_feed.create('all', 'public.outbox')", "feed \"all\" already exists"),
         ("SELECT snowflake_feed.create(NULL, 'public.outbox')", "feed, source and column_name must not be null"),
         ("SELECT snowflake_feed.add_server('none', 's0')", "feed \"none\" does not exist"),
-        ("SELECT snowflake_feed.add_server('all', 's0')", "server \"s0\" is in feed \"all\" already"),
+        ("SELECT snowflake_feed.add_server('all', 's0')", "feed \"all\" already has server \"s0\""),
         ("SELECT snowflake_feed.add_server('all', 'nowhere')", "server \"nowhere\" does not exist"),
         ("SELECT snowflake_feed.drop_server('all', 's1')", "feed \"all\" has no server \"s1\""),
         ("SELECT snowflake_feed.drop('none')", "feed \"none\" does not exist"),
         ("SELECT * FROM snowflake_feed.read(NULL::outbox, 'none')", "feed \"none\" does not exist"),
         ("SELECT * FROM snowflake_feed.read(NULL::outbox, 'all', 0)", "max_rows must be greater than 0"),
-        ("SELECT snowflake_feed.read(7, 'all')", "integer is not the row type of a table"),
+        ("SELECT snowflake_feed.read(7, 'all')", "integer is not the type of a row"),
     ] {
         assert_eq!(error(&mut client, query).message(), message, "{query}");
     }

@@ -1,7 +1,7 @@
 //! Servers that are away, join, leave, or cannot be in one feed.
 
 use super::fixture::{Fleet, insert, read, read_all, start, wait_for_rows};
-use testbed::{Cluster, Signal, error, test, value};
+use testbed::{Cluster, Installation, Signal, error, test, value};
 
 #[test]
 fn a_server_that_is_down_holds_the_feed_up_and_is_named() {
@@ -95,7 +95,9 @@ fn servers_whose_ids_are_not_in_one_order_are_refused() {
     fleet.add(0);
     fleet.add(1);
     let mut client = fleet.reader.connect();
-    for (nth, why) in [(2, "Their layouts are"), (3, "Both are of one database cluster"), (4, "")] {
+    for (nth, why) in
+        [(2, "Their layouts are"), (3, "Both belong to one database cluster"), (4, "clock_regression is history")]
+    {
         let refused = error(&mut client, &format!("SELECT snowflake_feed.add_server('all', 's{nth}')"));
         let said = format!("{} {}", refused.message(), refused.detail().unwrap_or_default());
         assert!(said.contains(why), "{said}");
@@ -120,5 +122,55 @@ fn a_server_that_is_another_one_now_holds_the_feed_up() {
     let mut client = fleet.reader.connect();
     assert_eq!(read(&mut client, ""), "");
     let problem = fleet.shows(0, "problem");
-    assert!(problem.starts_with("server \"s0\" is another database cluster now"), "{problem}");
+    assert!(problem.starts_with("server \"s0\" belongs to another database cluster than before"), "{problem}");
+}
+
+/// So its primary is left in peace.
+#[test]
+fn a_standby_can_be_a_member_whose_rows_come_when_it_has_replayed_them() {
+    let fleet = Fleet::of([Cluster::builder().worker(1), Cluster::builder().worker(2)]);
+    let standby = Cluster::builder().worker(11).standby_of(&fleet.members[1]);
+    fleet.name(2, &standby);
+    fleet.add(0);
+    let mut client = fleet.reader.connect();
+    insert(&fleet.members[1], &["one"]);
+    // WAL has a horizon soon after the first transaction.
+    while let Err(error) = client.batch_execute("SELECT snowflake_feed.add_server('all', 's2', '-infinity')") {
+        let error = error.as_db_error().expect("an error of the server");
+        assert_eq!(error.message(), "server \"s2\" has no horizon");
+    }
+    insert(&fleet.members[0], &["two"]);
+    wait_for_rows(&mut client, "one");
+    // WAL has the horizon of a primary that is idle when somebody asks that for it.
+    value(&mut fleet.members[1].connect(), "SELECT snowflake_horizon()");
+    wait_for_rows(&mut client, "two");
+    assert_eq!(fleet.shows(2, "problem"), "");
+    let refused = error(&mut client, "SELECT snowflake_feed.drop_server('all', 's2')");
+    assert_eq!(refused.detail(), Some("It is a standby, which does not know the writers of its primary."));
+    standby.promote();
+    insert(&standby, &["three"]);
+    wait_for_rows(&mut client, "three");
+}
+
+/// A server without the files of the extension, and without the library.
+#[test]
+fn a_database_that_has_the_script_instead_of_the_extension_reads_the_same() {
+    let fleet = Fleet::start(2);
+    let mut client = fleet.reader.connect();
+    client.batch_execute("DROP EXTENSION snowflake_feed").expect("no extension");
+    let script = Installation::shared().script("snowflake_feed.sql");
+    let run = || fleet.reader.psql().args(["--set=QUIET=off", "--file"]).arg(&script).output().expect("psql");
+    let output = run();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+    value(&mut client, "SELECT snowflake_feed.create('all', 'public.outbox')::text");
+    fleet.add(0);
+    fleet.add(1);
+    insert(&fleet.members[0], &["one"]);
+    insert(&fleet.members[1], &["two"]);
+    assert_eq!(read_all(&mut client), "one two");
+    assert_eq!(value(&mut client, "SHOW shared_preload_libraries"), "");
+    assert!(!run().status.success(), "twice");
+    insert(&fleet.members[1], &["three"]);
+    assert_eq!(read_all(&mut client), "three");
 }

@@ -331,6 +331,36 @@ fn servers_and_people_who_use_a_registry_run_no_code_of_who_may_create_in_its_da
     }
 }
 
+/// The database is its own member.
+#[test]
+fn a_feed_runs_no_code_of_who_may_create_in_a_schema_of_the_search_path_here_or_there() {
+    need_extension("dblink");
+    let (database, mut client) = beset_extension();
+    let server = format!(
+        "CREATE SERVER own FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '{}', dbname '{}', connect_timeout '3')",
+        database.server().host().display(),
+        database.name()
+    );
+    for statement in [
+        "CREATE EXTENSION dblink; CREATE EXTENSION snowflake_feed",
+        "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)",
+        &server,
+        "CREATE USER MAPPING FOR postgres SERVER own OPTIONS (user 'postgres')",
+        "SELECT snowflake_feed.create('all', 'public.orders')",
+        "SELECT snowflake_feed.add_server('all', 'own', '2026-01-01Z'::timestamptz)",
+        "INSERT INTO orders (item) VALUES ('tea')",
+        "CREATE ROLE consumer; SELECT snowflake_feed.allow_reader('consumer'::regrole)",
+        "CREATE TABLE got AS SELECT * FROM snowflake_feed.read(NULL::orders, 'all')",
+        "SELECT server, is_late, (content).* FROM snowflake_feed.read_marked(NULL::orders, 'all', 5)",
+        "SELECT * FROM snowflake_feed.servers",
+        "SELECT snowflake_feed.forbid_reader('consumer'::regrole)",
+        "SELECT snowflake_feed.drop_server('all', 'own', true); SELECT snowflake_feed.drop('all')",
+    ] {
+        run(&mut client, statement);
+    }
+    assert_eq!(value(&mut client, "SELECT pg_catalog.count(*) FROM got"), "1");
+}
+
 #[test]
 fn a_migration_runs_no_code_of_who_may_create_in_a_schema_of_the_search_path() {
     let (_database, mut client) = beset_extension();
