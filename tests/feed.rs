@@ -1,5 +1,6 @@
 //! One feed of the rows of several servers: in order, each once, none missed.
 
+mod document;
 mod fixture;
 mod hostile;
 mod killed;
