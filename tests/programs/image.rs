@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testbed::{Cluster, Registry, postgresql, test, value};
+use testbed::{Cluster, Registry, postgresql, test, value, version_of};
 
 fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
@@ -59,12 +59,12 @@ fn a_server_with_the_files_of_the_image_alone_issues_ids_adopts_tables_and_is_a_
     run("umoci", &["unpack", "--rootless", "--image", layout.strip_prefix("oci:").expect("a layout"), &bundle]);
     let image = format!("{bundle}/rootfs");
 
-    let version = env!("CARGO_PKG_VERSION");
-    let extensions = ["snowflake_adopt", "snowflake_pg", "snowflake_registry"];
+    let extensions = ["snowflake_adopt", "snowflake_feed", "snowflake_pg", "snowflake_registry"];
     let mut expected =
         vec![format!("licenses/postgresql-{}-snowflake-pg/copyright", postgresql()), "lib/snowflake_pg.so".to_owned()];
     expected.extend(extensions.iter().flat_map(|name| {
-        [format!("{name}--{version}.sql"), format!("{name}.control")].map(|file| format!("share/extension/{file}"))
+        [format!("{name}--{}.sql", version_of(name)), format!("{name}.control")]
+            .map(|file| format!("share/extension/{file}"))
     }));
     expected.sort_unstable();
     let found: Vec<_> = files(Path::new(&image))
@@ -102,7 +102,7 @@ fn a_server_with_the_files_of_the_image_alone_issues_ids_adopts_tables_and_is_a_
     let comments = "SELECT string_agg(name || ' ' || comment, ', ' ORDER BY name) FROM pg_available_extensions WHERE name LIKE 'snowflake%'";
     assert_eq!(
         value(&mut client, comments),
-        "snowflake_adopt of the image, snowflake_pg of the image, snowflake_registry of the image"
+        "snowflake_adopt of the image, snowflake_feed of the image, snowflake_pg of the image, snowflake_registry of the image"
     );
     let postmaster = value(&mut client, "SELECT pg_backend_pid()");
     let maps = fs::read_to_string(format!("/proc/{postmaster}/maps")).expect("a process");

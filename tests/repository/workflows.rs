@@ -71,8 +71,8 @@ fn a_release_refuses_a_tag_of_another_version_and_a_project_without_a_place() {
 fn the_sums_of_a_release_are_over_every_file_and_show_one_that_was_changed() {
     let copy = copy();
     let made = "mkdir -p target/rpm; touch target/snowflake_pg-1.zip target/snowflake_pg-1-vendored.tar.xz \
-        target/snowflake_pg-1.cdx.json target/snowflake_hosted.sql target/snowflake_registry.sql target/rpm/one.src.rpm \
-        target/rpm/one.x86_64.rpm";
+        target/snowflake_pg-1.cdx.json target/snowflake_hosted.sql target/snowflake_registry.sql target/snowflake_feed.sql \
+        target/rpm/one.src.rpm target/rpm/one.x86_64.rpm";
     // As the other jobs leave it.
     let debug = "mkdir target/release-files/dbgsym; touch target/release-files/dbgsym/one.deb";
     for step in [made, &of_release("Gather what is published"), debug, &of_release("Sum up"), &of_release("Sum up")] {
@@ -81,7 +81,7 @@ fn the_sums_of_a_release_are_over_every_file_and_show_one_that_was_changed() {
     }
     let check = "cd target/release-files && sha256sum --strict --check SHA256SUMS";
     let output = run(check, copy.path(), "");
-    assert!(output.status.success() && output.stdout.iter().filter(|&&c| c == b'\n').count() == 7, "{output:?}");
+    assert!(output.status.success() && output.stdout.iter().filter(|&&c| c == b'\n').count() == 8, "{output:?}");
     assert!(!copy.path().join("target/release-files/dbgsym").exists(), "gh takes no directory");
     let runner = copy.path().join("target/release-files/one.x86_64.rpm");
     assert!(!runner.exists(), "the RPM that a runner builds is for no Red Hat");

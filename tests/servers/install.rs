@@ -22,7 +22,7 @@ impl Tree {
             tree.write(name, &fs::read(project().join(name)).expect("a file of the project"));
         }
         tree.write(RELEASED, b"");
-        for folder in ["extension", "adopt", "registry", "hosted"].map(|product| format!("sql/{product}")) {
+        for folder in ["extension", "adopt", "feed", "registry", "hosted"].map(|product| format!("sql/{product}")) {
             for part in fs::read_dir(project().join(&folder)).expect("a product") {
                 let part = part.expect("a part").path();
                 let name = part.file_name().and_then(|name| name.to_str()).expect("a name");
@@ -79,13 +79,13 @@ impl Tree {
 }
 
 /// The extensions, in the order of their files.
-const EXTENSIONS: [&str; 3] = ["snowflake_adopt", "snowflake_pg", "snowflake_registry"];
+const EXTENSIONS: [&str; 4] = ["snowflake_adopt", "snowflake_feed", "snowflake_pg", "snowflake_registry"];
 
 /// The releases.
 const RELEASED: &str = "tests/sql/extension/released/SHA256SUMS";
 
 /// What makes them.
-fn scripts() -> [String; 3] {
+fn scripts() -> [String; 4] {
     EXTENSIONS.map(|extension| format!("{extension}--{}.sql", version_of(extension)))
 }
 
@@ -145,7 +145,8 @@ fn cargo_pgrx_makes_its_script_of_the_files_that_make_install_joins() {
 #[test]
 fn no_script_that_is_installed_has_a_marker_of_a_mutant() {
     let installation = Installation::shared();
-    let others = ["snowflake_hosted.sql", "snowflake_registry.sql"].map(|name| installation.script(name));
+    let others =
+        ["snowflake_hosted.sql", "snowflake_registry.sql", "snowflake_feed.sql"].map(|name| installation.script(name));
     for file in scripts().into_iter().map(|name| installation.scripts().join(name)).chain(others) {
         let script = fs::read_to_string(&file).expect("a script");
         assert!(!script.contains("-- mutant:"), "{}", file.display());

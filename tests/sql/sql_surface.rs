@@ -279,7 +279,11 @@ fn the_control_files_have_the_version_of_the_crate_or_one_that_promises_less() {
     for extension in ["snowflake_pg", "snowflake_registry"] {
         assert_eq!(version_of(extension), env!("CARGO_PKG_VERSION"), "{extension}");
     }
-    for (extension, page) in [("snowflake_adopt", "docs/adopting.md"), ("snowflake_hosted", "docs/hosted.md")] {
+    for (extension, page) in [
+        ("snowflake_adopt", "docs/adopting.md"),
+        ("snowflake_feed", "docs/reading.md"),
+        ("snowflake_hosted", "docs/hosted.md"),
+    ] {
         let version = version_of(extension);
         assert!(version.starts_with("0."), "{extension}: {version}");
         let page = std::fs::read_to_string(project().join(page)).expect("a page");

@@ -13,7 +13,7 @@ fn text(name: &str) -> String {
 fn the_files_of_all_packages_have_the_version_of_the_extension() {
     let meta: serde_json::Value = serde_json::from_str(&text("META.json")).expect("JSON");
     assert_eq!(meta["version"], VERSION);
-    for extension in ["snowflake_pg", "snowflake_adopt", "snowflake_registry"] {
+    for extension in ["snowflake_pg", "snowflake_adopt", "snowflake_feed", "snowflake_registry"] {
         assert_eq!(meta["provides"][extension]["version"], version_of(extension));
     }
     let changelog = text("debian/changelog");

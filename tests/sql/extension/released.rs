@@ -52,8 +52,9 @@ fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
 }
 
 /// The scripts of this tree.
-fn current() -> [String; 3] {
-    ["snowflake_pg", "snowflake_adopt", "snowflake_registry"].map(|name| format!("{name}--{}.sql", version_of(name)))
+fn current() -> [String; 4] {
+    ["snowflake_pg", "snowflake_adopt", "snowflake_feed", "snowflake_registry"]
+        .map(|name| format!("{name}--{}.sql", version_of(name)))
 }
 
 fn kept() -> PathBuf {
