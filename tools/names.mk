@@ -36,6 +36,9 @@ demo/%: build
 ## Snowflake IDs for four tables that 16 clients use (four minutes; ROWS=5000000 CLIENTS=4)
 demo/adopt: arguments = "$(ROWS)" "$(CLIENTS)"
 
+## one feed of four servers whose clocks differ, which are killed and promoted (half a minute)
+demo/feed: ready
+
 ## the functions in which a backend spends its time (half a minute; installs perf)
 demo/profile: needs = profile
 
