@@ -152,6 +152,19 @@ fn a_standby_can_be_a_member_whose_rows_come_when_it_has_replayed_them() {
     wait_for_rows(&mut client, "three");
 }
 
+#[test]
+fn a_dump_has_feeds_and_their_positions() {
+    let fleet = Fleet::start(2);
+    insert(&fleet.members[0], &["one"]);
+    insert(&fleet.members[1], &["two"]);
+    assert_eq!(read_all(&mut fleet.reader.connect()), "one two");
+    insert(&fleet.members[0], &["three"]);
+    let restored = Cluster::builder().set("shared_preload_libraries", "").start();
+    restored.restore_dump_of(&fleet.reader);
+    assert_eq!(read_all(&mut restored.connect()), "three");
+    assert_eq!(read_all(&mut fleet.reader.connect()), "three");
+}
+
 /// A server without the files of the extension, and without the library.
 #[test]
 fn a_database_that_has_the_script_instead_of_the_extension_reads_the_same() {
