@@ -91,7 +91,7 @@ BEGIN
         EXIT WHEN NOT FOUND;
         last_answer := answer;
         IF clock_timestamp() > until THEN
-            RAISE EXCEPTION 'server does not stop to answer' USING ERRCODE = 'connection_failure';
+            RAISE EXCEPTION 'server does not stop answering' USING ERRCODE = 'connection_failure';
         END IF;
     END LOOP;
     RETURN last_answer::text[];
