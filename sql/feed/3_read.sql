@@ -53,7 +53,7 @@ DECLARE
     contents text[] := '{}';
     got_ids bigint[];
     got_contents text[];
-    valid bigint;
+    size bigint;
     answer text[];
     nth integer;
     connection text;
@@ -112,8 +112,8 @@ BEGIN
             PERFORM snowflake_feed.await(connection, until);
             -- dblink takes texts that are not valid in the encoding of the database: convert_to() does not.
             SELECT coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.content), '{}'),
-                count(convert_to(r.content, getdatabaseencoding()))
-                INTO got_ids, got_contents, valid FROM snowflake_feed.rows_of(connection) r;
+                sum(length(convert_to(r.content, getdatabaseencoding())))
+                INTO got_ids, got_contents, size FROM snowflake_feed.rows_of(connection) r;
             PERFORM snowflake_feed.await(connection, until);
             PERFORM FROM snowflake_feed.answers(connection);
             -- mutant: feed-late-horizon
@@ -132,12 +132,17 @@ BEGIN
             THEN
                 RAISE EXCEPTION 'server has sent what it was not asked for';
             END IF;
+            -- An array has less than a gigabyte, and this one is for the rows of all.
+            IF size > 900000000 / cardinality(members) THEN
+                RAISE EXCEPTION 'rows of the server are too large' USING DETAIL = format('%s have %s bytes.',
+                    cardinality(got_ids), size);
+            END IF;
             m.horizon := bound;
             m.horizon_at := answer[2];
+            -- All of them or, if that fails, none.
+            SELECT origins || array_fill(nth, ARRAY[cardinality(got_ids)]), ids || got_ids, contents || got_contents
+                INTO origins, ids, contents;
             bounds[nth] := bound;
-            origins := origins || array_fill(nth, ARRAY[cardinality(got_ids)]);
-            ids := ids || got_ids;
-            contents := contents || got_contents;
         EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
             GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                 context = PG_EXCEPTION_CONTEXT;
