@@ -21,6 +21,7 @@ CREATE TABLE snowflake_feed.member (
     feed text NOT NULL REFERENCES snowflake_feed.feed,
     server name NOT NULL,
     system_identifier bigint NOT NULL,
+    database oid NOT NULL,
     layout text NOT NULL,
     worker text,
     read_to bigint NOT NULL,
@@ -33,8 +34,8 @@ CREATE TABLE snowflake_feed.member (
     PRIMARY KEY (feed, server));
 COMMENT ON TABLE snowflake_feed.member IS 'servers of feeds; use add_server() and drop_server()';
 COMMENT ON COLUMN snowflake_feed.member.system_identifier IS
-    'as it was when the server was added; a failover keeps it';
-COMMENT ON COLUMN snowflake_feed.member.worker IS 'worker ID when it was last connected to, below a data center''s';
+    'as it was when the server was added or accepted; a failover keeps it, and the database''s OID';
+COMMENT ON COLUMN snowflake_feed.member.worker IS 'worker ID when it was last asked, below a data center''s';
 COMMENT ON COLUMN snowflake_feed.member.read_to IS 'all its rows up to this ID have been returned';
 COMMENT ON COLUMN snowflake_feed.member.retry_at IS 'while it has a problem, it is not asked before this time';
 

@@ -43,16 +43,13 @@ $$;
 COMMENT ON FUNCTION snowflake_feed.connection(name) IS
     'not to be called: name of the connection to a foreign server; NULL if there is no such server';
 
+-- Also those to what the foreign server was before it was altered.
 CREATE FUNCTION snowflake_feed.close(server name) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    connection CONSTANT text := snowflake_feed.connection(server);
-BEGIN
-    IF connection = ANY (snowflake_feed.connections()) THEN
-        PERFORM snowflake_feed.disconnect(connection);
-    END IF;
-END $$;
-COMMENT ON FUNCTION snowflake_feed.close(name) IS 'not to be called: closes the connection to a foreign server';
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_feed.disconnect(c) FROM unnest(snowflake_feed.connections()) c
+        WHERE starts_with(c, regexp_replace(snowflake_feed.connection(server), '\d+$', ''))
+$$;
+COMMENT ON FUNCTION snowflake_feed.close(name) IS 'not to be called: closes the connections to a foreign server';
 
 -- dblink's own wait cannot be interrupted, and has no end.
 CREATE FUNCTION snowflake_feed.await(connection text, until timestamptz) RETURNS void
@@ -99,16 +96,17 @@ END $$;
 COMMENT ON FUNCTION snowflake_feed.ask(text, text) IS
     'not to be called: what a server answers to the last of some statements';
 
-CREATE FUNCTION snowflake_feed.open(INOUT member snowflake_feed.member)
+CREATE FUNCTION snowflake_feed.open(server name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    connection CONSTANT text := snowflake_feed.connection(member.server);
+    connection CONSTANT text := snowflake_feed.connection(server);
     answer text[];
 BEGIN
     IF connection IS NULL THEN
-        RAISE EXCEPTION 'server "%" does not exist', member.server USING ERRCODE = 'undefined_object';
+        RAISE EXCEPTION 'server "%" does not exist', server USING ERRCODE = 'undefined_object';
     END IF;
-    PERFORM snowflake_feed.connect(connection, member.server::text);
+    PERFORM snowflake_feed.close(server);
+    PERFORM snowflake_feed.connect(connection, server::text);
     -- This database reads the texts of values: so in forms that no setting changes, with all names qualified.
     answer := snowflake_feed.ask(connection, $q$
         SELECT ARRAY[(SELECT n.nspname::pg_catalog.text FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n
@@ -124,44 +122,66 @@ BEGIN
             pg_catalog.set_config('statement_timeout', '10s', false)]
         $q$);
     IF answer[1] IS NULL THEN
-        RAISE EXCEPTION 'server "%" does not have the extension snowflake_pg', member.server
+        RAISE EXCEPTION 'server "%" does not have the extension snowflake_pg', server
             USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION snowflake_pg in that database.';
     END IF;
-    -- The extension can be in any schema there. Nobody can put functions of the same arguments beside these three.
-    answer := snowflake_feed.ask(connection, format($q$
+    -- The extension can be in any schema there. Nobody can put functions of the same arguments beside these. With each
+    -- horizon comes whose it is: a connection may be older than what is known of the server.
+    PERFORM snowflake_feed.ask(connection, format($q$
         PREPARE snowflake_feed_horizon AS
-            SELECT ARRAY[h.id::text, %1$I.snowflake_timestamp(h.id)::text,
+            SELECT ARRAY[h.id::text, %1$I.snowflake_timestamp(h.id)::text, i.system_identifier::text, d.oid::text,
+                i.layout, concat_ws('/', nullif(i.datacenter_id, 0), i.worker_id),
                 set_config('snowflake_feed.horizon', coalesce(h.id, 0)::text, true)]
-            FROM (SELECT %1$I.snowflake_horizon() OFFSET 0) AS h (id);
-        PREPARE snowflake_feed_min_id (timestamptz) AS SELECT ARRAY[%1$I.snowflake_min_id($1)::text];
+            FROM (SELECT %1$I.snowflake_horizon() OFFSET 0) AS h (id), %1$I.snowflake_identity() i, pg_database d
+            WHERE d.datname = current_database();
+        PREPARE snowflake_feed_bound (timestamptz) AS SELECT ARRAY[%1$I.snowflake_bound($1, '>=')::text];
         PREPARE snowflake_feed_writers AS SELECT ARRAY[EXISTS (SELECT FROM %1$I.snowflake_writers)::text];
-        SELECT ARRAY[i.system_identifier::text, i.layout, concat_ws('/', nullif(i.datacenter_id, 0), i.worker_id)]
-            FROM %1$I.snowflake_identity() i
+        SELECT '{}'
         $q$, answer[1]));
-    IF answer[1]::bigint <> member.system_identifier THEN
-        RAISE EXCEPTION 'server "%" belongs to another database cluster than before', member.server
+END $$;
+COMMENT ON FUNCTION snowflake_feed.open(name) IS 'not to be called: connects to a server';
+
+CREATE FUNCTION snowflake_feed.learn(INOUT member snowflake_feed.member, answer text[])
+    LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- mutant: feed-whose-horizon
+    IF (answer[3]::bigint, answer[4]::oid) <> (member.system_identifier, member.database) THEN
+        RAISE EXCEPTION 'server "%" is another database than before', member.server
             USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('Its system identifier is %s, and was %s.', answer[1], member.system_identifier),
-            HINT = 'If that is right, use drop_server() and add_server().';
+            DETAIL = format('It is database %s of cluster %s, and was database %s of cluster %s.', answer[4]::oid,
+                answer[3]::bigint, member.database, member.system_identifier),
+            HINT = 'If it has the rows of the one before, as after pg_upgrade, use accept_server().';
     END IF;
-    IF answer[2] <> member.layout THEN
+    IF answer[5] <> member.layout THEN
         RAISE EXCEPTION 'server "%" has another layout than before', member.server
             USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('Its layout is "%s", and was "%s".', answer[2], member.layout),
+            DETAIL = format('Its layout is "%s", and was "%s".', answer[5], member.layout),
             HINT = 'Restore its layout: IDs of different layouts have no common order.';
     END IF;
-    member.system_identifier := answer[1];
-    member.layout := answer[2];
-    member.worker := nullif(answer[3], '');
+    IF answer[1] IS NULL THEN
+        RAISE EXCEPTION 'server "%" has no horizon', member.server
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL =
+            'A transaction was prepared before it started, or its clock is behind the IDs of another worker.',
+            HINT = 'Call snowflake_horizon() there, which says why.';
+    END IF;
+    member.system_identifier := answer[3];
+    member.database := answer[4];
+    member.layout := left(answer[5], 100);
+    member.worker := left(nullif(answer[6], ''), 20);
+    member.horizon := answer[1];
+    member.horizon_at := answer[2];
+    IF isfinite(member.horizon_at) IS NOT TRUE THEN
+        RAISE EXCEPTION 'server has sent what it was not asked for';
+    END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_feed.open(snowflake_feed.member) IS
-    'not to be called: connects to a server, and compares what it is with what it was';
+COMMENT ON FUNCTION snowflake_feed.learn(snowflake_feed.member, text[]) IS
+    'not to be called: what a server says of itself and its horizon, if it is what it was';
 
 -- A session keeps its connections.
-CREATE FUNCTION snowflake_feed.request(INOUT member snowflake_feed.member, query text)
+CREATE FUNCTION snowflake_feed.request(server name, query text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    connection CONSTANT text := snowflake_feed.connection(member.server);
+    connection CONSTANT text := snowflake_feed.connection(server);
 BEGIN
     IF connection = ANY (snowflake_feed.connections()) THEN
         -- Notices whether the server has closed the connection.
@@ -170,12 +190,11 @@ BEGIN
         IF snowflake_feed.send(connection, query) = 1 THEN
             RETURN;
         END IF;
-        PERFORM snowflake_feed.disconnect(connection);
     END IF;
-    member := snowflake_feed.open(member);
+    PERFORM snowflake_feed.open(server);
     IF snowflake_feed.send(connection, query) <> 1 THEN
         RAISE EXCEPTION 'could not send query' USING ERRCODE = 'connection_failure';
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_feed.request(snowflake_feed.member, text) IS
+COMMENT ON FUNCTION snowflake_feed.request(name, text) IS
     'not to be called: sends a query to a server, and connects to it before if need be';

@@ -37,13 +37,13 @@ CREATE FUNCTION snowflake_feed.read_marked(relation anyelement, feed text, max_r
     RETURNS SETOF record
     -- dblink has notices about queries that cannot be sent.
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
-    AS $$
+    SET array_nulls = on AS $$
 DECLARE
     row_type CONSTANT regtype := pg_typeof(relation);
     this snowflake_feed.feed;
     members snowflake_feed.member[] := '{}';
-    servers name[] := '{}';
     m snowflake_feed.member;
+    told snowflake_feed.member;
     asked boolean[] := '{}';
     spent interval[] := '{}';
     bounds bigint[] := '{}';
@@ -78,12 +78,12 @@ BEGIN
     FOR m IN SELECT * FROM snowflake_feed.member o WHERE o.feed = this.name ORDER BY o.server LOOP
         nth := cardinality(members) + 1;
         began := clock_timestamp();
-        asked[nth] := m.problem IS NULL OR began >= m.retry_at;
+        asked[nth] := m.problem IS NULL OR began NOT BETWEEN m.asked_at AND m.retry_at;
         IF asked[nth] THEN
             m.asked_at := began;
             m.problem := NULL;
             BEGIN
-                m := snowflake_feed.request(m, snowflake_feed.query(this, m, row_type, max_rows));
+                PERFORM snowflake_feed.request(m.server, snowflake_feed.query(this, m, row_type, max_rows));
             EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                     context = PG_EXCEPTION_CONTEXT;
@@ -94,9 +94,12 @@ BEGIN
             END;
         END IF;
         members[nth] := m;
-        servers[nth] := m.server;
         spent[nth] := clock_timestamp() - began;
     END LOOP;
+    IF members = '{}' THEN
+        RAISE EXCEPTION 'feed "%" has no servers', feed USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'Use snowflake_feed.add_server().';
+    END IF;
 
     until := clock_timestamp() + interval '10 s';
     FOR nth IN 1..cardinality(members) LOOP
@@ -117,18 +120,13 @@ BEGIN
             PERFORM snowflake_feed.await(connection, until);
             PERFORM FROM snowflake_feed.answers(connection);
             -- mutant: feed-late-horizon
-            bound := answer[1];
-            IF bound IS NULL THEN
-                RAISE EXCEPTION 'server has no horizon' USING DETAIL =
-                    'A transaction was prepared before it started, or its clock is behind the IDs of another worker.';
-            END IF;
-            IF bound <= m.read_to AND bound < m.horizon THEN
+            told := snowflake_feed.learn(m, answer);
+            IF told.horizon <= m.read_to AND told.horizon < m.horizon THEN
                 RAISE EXCEPTION 'horizon has gone back'
-                    USING DETAIL = format('It is %s, and was %s. Rows may have been missed.', bound, m.horizon);
+                    USING DETAIL = format('It is %s, and was %s. Rows may have been missed.', told.horizon, m.horizon);
             END IF;
-            IF isfinite(answer[2]::timestamptz) IS NOT TRUE
-                OR EXISTS (SELECT FROM unnest(got_ids, got_contents) AS r (id, content)
-                    WHERE r.id IS NULL OR r.id <= m.read_to OR r.content IS NULL)
+            IF EXISTS (SELECT FROM unnest(got_ids, got_contents) AS r (id, content)
+                WHERE r.id IS NULL OR r.id <= m.read_to OR r.content IS NULL)
             THEN
                 RAISE EXCEPTION 'server has sent what it was not asked for';
             END IF;
@@ -137,12 +135,13 @@ BEGIN
                 RAISE EXCEPTION 'rows of the server are too large' USING DETAIL = format('%s have %s bytes.',
                     cardinality(got_ids), size);
             END IF;
-            m.horizon := bound;
-            m.horizon_at := answer[2];
+            -- Texts become rows here, where an error is a problem of their server, and once more at the end.
+            EXECUTE format('SELECT count(content::%s) FROM unnest($1) content', row_type) USING got_contents;
             -- All of them or, if that fails, none.
             SELECT origins || array_fill(nth, ARRAY[cardinality(got_ids)]), ids || got_ids, contents || got_contents
                 INTO origins, ids, contents;
-            bounds[nth] := bound;
+            bounds[nth] := told.horizon;
+            m := told;
         EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
             GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                 context = PG_EXCEPTION_CONTEXT;
@@ -173,22 +172,6 @@ BEGIN
         FROM (SELECT u.origin, u.id, u.content FROM unnest(origins, ids, contents) AS u (origin, id, content)
             WHERE u.id < bound ORDER BY u.id FETCH FIRST (max_rows) ROWS WITH TIES) r;
 
-    -- Texts become rows here, where an error is a problem of their server, and once more at the end.
-    FOR nth IN 1..cardinality(members) LOOP
-        m := members[nth];
-        CONTINUE WHEN m.problem IS NOT NULL;
-        BEGIN
-            EXECUTE format('SELECT count(r.content::%s) FROM unnest($1, $2, $3) AS r (origin, id, content)
-                WHERE r.origin = $4 AND r.id < $5', row_type) USING origins, ids, contents, nth, bound;
-        EXCEPTION WHEN OTHERS THEN
-            GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-            m.problem := snowflake_feed.describe(message, detail);
-            bounds[nth] := m.read_to + 1;
-            bound := least(bound, m.read_to + 1);
-        END;
-        members[nth] := m;
-    END LOOP;
-
     FOR nth IN 1..cardinality(members) LOOP
         m := members[nth];
         IF asked[nth] AND m.problem IS NOT NULL THEN
@@ -208,11 +191,10 @@ BEGIN
             WHERE o.feed = m.feed AND o.server = m.server;
     END LOOP;
     UPDATE snowflake_feed.feed f SET returned_to = greatest(f.returned_to, last.id)
-        FROM (SELECT max(id) AS id FROM unnest(ids) id WHERE id < bound) last
-        WHERE f.name = this.name AND last.id IS NOT NULL;
-    RETURN QUERY EXECUTE format('SELECT ($1)[r.origin], r.id < $2, r.content::%s
-        FROM unnest($3, $4, $5) AS r (origin, id, content) WHERE r.id < $6 ORDER BY r.id, r.origin', row_type)
-        USING servers, this.returned_to, origins, ids, contents, bound;
+        FROM (SELECT max(id) AS id FROM unnest(ids) id) last WHERE f.name = this.name AND last.id IS NOT NULL;
+    RETURN QUERY EXECUTE format('SELECT ($1)[r.origin].server, r.id < $2, r.content::%s
+        FROM unnest($3, $4, $5) AS r (origin, id, content) ORDER BY r.id, r.origin', row_type)
+        USING members, this.returned_to, origins, ids, contents;
 END $$;
 COMMENT ON FUNCTION snowflake_feed.read_marked(anyelement, text, integer, interval) IS
     'as read(), with the server of each row, and whether a row with a greater ID was returned before: SELECT server, '

@@ -21,79 +21,101 @@ END $$;
 COMMENT ON FUNCTION snowflake_feed.create(text, text, name) IS
     'begin a feed of a table that its servers have: SELECT snowflake_feed.create(''orders'', ''shop.outbox'')';
 
-CREATE FUNCTION snowflake_feed.add_server(feed text, server name, since timestamptz DEFAULT NULL) RETURNS void
+CREATE FUNCTION snowflake_feed.meet(INOUT member snowflake_feed.member)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other snowflake_feed.member;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_foreign_server s, pg_options_to_table(s.srvoptions) o
+        WHERE s.srvname = member.server AND o.option_name = 'connect_timeout')
+        AND EXISTS (SELECT FROM pg_foreign_server s WHERE s.srvname = member.server)
+    THEN
+        RAISE EXCEPTION 'server "%" has no connect_timeout', member.server
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'While it cannot be reached, reading could neither end nor be canceled.',
+            HINT = format('Use ALTER SERVER %I OPTIONS (ADD connect_timeout ''3'').', member.server);
+    END IF;
+    PERFORM snowflake_feed.open(member.server);
+    member := snowflake_feed.learn(member,
+        snowflake_feed.ask(snowflake_feed.connection(member.server), 'EXECUTE snowflake_feed_horizon'));
+    member.asked_at := clock_timestamp();
+    SELECT * INTO other FROM snowflake_feed.member o WHERE o.feed = member.feed AND o.server <> member.server
+        AND (o.system_identifier = member.system_identifier OR o.layout <> member.layout OR o.worker = member.worker)
+        ORDER BY o.system_identifier <> member.system_identifier, o.layout = member.layout LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'server "%" cannot be in a feed with server "%"', member.server, other.server
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = CASE WHEN other.system_identifier = member.system_identifier THEN
+                    'Both belong to one database cluster.'
+                WHEN other.layout <> member.layout THEN
+                    format('Their layouts are "%s" and "%s".', member.layout, other.layout)
+                ELSE format('Both have worker %s.', member.worker) END,
+            HINT = CASE WHEN other.system_identifier = member.system_identifier THEN
+                    'Use one of them: list the hosts of a primary and its standbys in one foreign server.'
+                WHEN other.layout <> member.layout THEN 'Servers of one feed need one snowflake_pg.layout.'
+                ELSE 'Give each server its own worker, and read the feed once.' END;
+    END IF;
+END $$;
+COMMENT ON FUNCTION snowflake_feed.meet(snowflake_feed.member) IS
+    'not to be called: connects to a server that is to be in a feed, and compares it with the others';
+
+CREATE FUNCTION snowflake_feed.add_server(feed text, server name, since timestamptz DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    -- A server gets the time as a text.
+    SET datestyle = 'ISO, YMD' AS $$
 DECLARE
     this CONSTANT snowflake_feed.feed := snowflake_feed.lock(feed);
     m snowflake_feed.member;
-    other snowflake_feed.member;
-    connection text;
+    connection CONSTANT text := snowflake_feed.connection(server);
     answer text[];
-    message text;
 BEGIN
     IF EXISTS (SELECT FROM snowflake_feed.member o WHERE o.feed = this.name AND o.server = add_server.server) THEN
         RAISE EXCEPTION 'feed "%" already has server "%"', feed, server USING ERRCODE = 'duplicate_object';
     END IF;
     m.feed := this.name;
     m.server := server;
-    PERFORM snowflake_feed.close(server);
-    m := snowflake_feed.open(m);
-    connection := snowflake_feed.connection(server);
-    SELECT * INTO other FROM snowflake_feed.member o WHERE o.feed = m.feed
-        AND (o.system_identifier = m.system_identifier OR o.layout <> m.layout OR o.worker = m.worker)
-        ORDER BY o.system_identifier <> m.system_identifier, o.layout = m.layout LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'server "%" cannot be in a feed with server "%"', server, other.server
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = CASE WHEN other.system_identifier = m.system_identifier THEN
-                    'Both belong to one database cluster.'
-                WHEN other.layout <> m.layout THEN format('Their layouts are "%s" and "%s".', m.layout, other.layout)
-                ELSE format('Both have worker %s.', m.worker) END,
-            HINT = CASE WHEN other.system_identifier = m.system_identifier THEN
-                    'Use one of them: list the hosts of a primary and its standbys in one foreign server.'
-                WHEN other.layout <> m.layout THEN 'Servers of one feed need one snowflake_pg.layout.'
-                ELSE 'Give each server its own worker, and read the feed once.' END;
+    m := snowflake_feed.meet(m);
+    m.read_to := m.horizon - 1;
+    IF since IS NOT NULL THEN
+        answer := snowflake_feed.ask(connection, format('EXECUTE snowflake_feed_bound (%L)', since));
+        m.read_to := least(m.read_to, greatest(answer[1]::bigint, 1) - 1);
     END IF;
-    BEGIN
-        answer := snowflake_feed.ask(connection, 'EXECUTE snowflake_feed_horizon');
-    EXCEPTION WHEN object_not_in_prerequisite_state THEN
-        GET STACKED DIAGNOSTICS message = MESSAGE_TEXT;
-        RAISE EXCEPTION 'server "%" has no horizon', server USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = format('It says: %s.', message),
-            HINT = 'Servers of a feed need snowflake_pg.track_writers = on, snowflake_pg.wal_mark = on for standbys, '
-                'and another snowflake_pg.clock_regression than history.';
-    END;
-    IF answer[1] IS NULL THEN
-        RAISE EXCEPTION 'server "%" has no horizon', server USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A transaction was prepared before it started, or its clock is behind the IDs of another worker.',
-            HINT = 'Call snowflake_horizon() there, which says why.';
-    END IF;
-    m.asked_at := clock_timestamp();
-    m.horizon := answer[1];
-    m.horizon_at := answer[2];
-    m.read_to := CASE WHEN since IS NULL THEN m.horizon WHEN since = '-infinity' THEN 1
-        ELSE (snowflake_feed.ask(connection, format('EXECUTE snowflake_feed_min_id (%L)', since)))[1]::bigint END - 1;
-    -- Fails if the role there may not read it, or if it has no such column.
+    -- Fails if the role there may not read it, or if it has no such column of integers.
     answer := snowflake_feed.ask(connection, format(
         'SELECT ARRAY[(SELECT relkind FROM pg_class WHERE oid = %1$L::regclass)::text, '
-        '(SELECT r.%2$I FROM %1$s r WHERE r.%2$I > 9223372036854775806::bigint LIMIT 1)::bigint::text]',
+        '(SELECT int8larger(r.%2$I, 0) FROM %1$s r WHERE r.%2$I > 9223372036854775806::bigint LIMIT 1)::text]',
         this.source, this.column_name));
     IF answer[1] NOT IN ('r', 'p', 'v') THEN
         RAISE EXCEPTION '% on server "%" is not a table or a view', this.source, server
             USING ERRCODE = 'wrong_object_type', DETAIL = 'A horizon says nothing of when its rows appear.';
     END IF;
     INSERT INTO snowflake_feed.member VALUES (m.*);
-    IF NOT EXISTS (SELECT FROM pg_foreign_server s, pg_options_to_table(s.srvoptions) o
-        WHERE s.srvname = server AND o.option_name = 'connect_timeout')
-    THEN
-        RAISE NOTICE 'server "%" has no connect_timeout', server
-            USING DETAIL = 'While it cannot be reached, reading can take minutes, and cannot be canceled.',
-                HINT = format('Use ALTER SERVER %I OPTIONS (ADD connect_timeout ''3'').', server);
-    END IF;
 END $$;
 COMMENT ON FUNCTION snowflake_feed.add_server(text, name, timestamptz) IS
-    'let a feed return the rows of another foreign server, from now on, or since a time: SELECT '
-    'snowflake_feed.add_server(''orders'', ''shard_1'')';
+    'let a feed return the rows of another foreign server, from now on, or since a time (''-infinity'': all of them): '
+    'SELECT snowflake_feed.add_server(''orders'', ''shard_1'')';
+
+CREATE FUNCTION snowflake_feed.accept_server(feed text, server name) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    this CONSTANT snowflake_feed.feed := snowflake_feed.lock(feed);
+    m snowflake_feed.member;
+BEGIN
+    SELECT * INTO m FROM snowflake_feed.member o WHERE o.feed = this.name AND o.server = accept_server.server;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'feed "%" has no server "%"', feed, server USING ERRCODE = 'undefined_object';
+    END IF;
+    m.system_identifier := NULL;
+    m.database := NULL;
+    m := snowflake_feed.meet(m);
+    UPDATE snowflake_feed.member o SET system_identifier = m.system_identifier, database = m.database,
+        worker = m.worker, horizon = m.horizon, horizon_at = m.horizon_at, asked_at = m.asked_at, problem = NULL,
+        problem_since = NULL, retry_at = NULL
+        WHERE o.feed = m.feed AND o.server = m.server;
+END $$;
+COMMENT ON FUNCTION snowflake_feed.accept_server(text, name) IS
+    'let a feed go on after its last row from a server whose rows are in another database than before, as after '
+    'pg_upgrade: SELECT snowflake_feed.accept_server(''orders'', ''shard_1'')';
 
 CREATE FUNCTION snowflake_feed.drop_server(feed text, server name, force boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -111,7 +133,8 @@ BEGIN
     IF force THEN
         RETURN;
     END IF;
-    m := snowflake_feed.open(m);
+    PERFORM snowflake_feed.open(server);
+    m := snowflake_feed.learn(m, snowflake_feed.ask(connection, 'EXECUTE snowflake_feed_horizon'));
     -- In this order, since a writer that is there can commit a row meanwhile.
     may_have_rows := CASE
         WHEN (snowflake_feed.ask(connection, 'SELECT ARRAY[pg_is_in_recovery()::text]'))[1]::boolean

@@ -11,7 +11,7 @@ BEGIN
             ON snowflake_feed.member TO %1$s;
         GRANT EXECUTE ON FUNCTION snowflake_feed.read, snowflake_feed.read_marked, snowflake_feed.lock,
             snowflake_feed.query, snowflake_feed.describe, snowflake_feed.request,
-            snowflake_feed.open, snowflake_feed.ask, snowflake_feed.await, snowflake_feed.close,
+            snowflake_feed.learn, snowflake_feed.open, snowflake_feed.ask, snowflake_feed.await, snowflake_feed.close,
             snowflake_feed.connection, snowflake_feed.connect, snowflake_feed.disconnect, snowflake_feed.connections,
             snowflake_feed.send, snowflake_feed.is_busy, snowflake_feed.answers, snowflake_feed.rows_of TO %1$s
         $q$, role);

@@ -45,7 +45,7 @@ impl Fleet {
     /// Makes a foreign server for a server.
     pub fn name(&self, nth: usize, member: &Cluster) {
         let create = format!(
-            "CREATE SERVER s{nth} FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '{}', dbname 'postgres');
+            "CREATE SERVER s{nth} FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '{}', dbname 'postgres', connect_timeout '30');
              CREATE USER MAPPING FOR postgres SERVER s{nth} OPTIONS (user 'postgres')",
             member.host().display()
         );
@@ -59,8 +59,8 @@ impl Fleet {
 
     /// What a column of `servers` says of a server.
     pub fn shows(&self, nth: usize, column: &str) -> String {
-        let query =
-            format!("SELECT coalesce(({column})::text, '') FROM snowflake_feed.servers WHERE server = 's{nth}'");
+        let of = format!("feed = 'all' AND server = 's{nth}'");
+        let query = format!("SELECT coalesce(({column})::text, '') FROM snowflake_feed.servers WHERE {of}");
         value(&mut self.reader.connect(), &query)
     }
 }

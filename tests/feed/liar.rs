@@ -49,7 +49,8 @@ impl Liar {
 
     /// The options of a foreign server.
     pub fn options(&self) -> String {
-        format!("host '127.0.0.1', port '{}', dbname 'postgres', sslmode 'disable', gssencmode 'disable'", self.port)
+        let to = format!("host '127.0.0.1', port '{}', dbname 'postgres', connect_timeout '30'", self.port);
+        to + ", sslmode 'disable', gssencmode 'disable'"
     }
 }
 
@@ -73,9 +74,8 @@ fn serve(mut client: TcpStream, port: u16, told: &Mutex<Answer>) -> io::Result<(
         let query = String::from_utf8_lossy(&body);
         let answer = if query.contains("pg_extension") {
             result(&[&[Some(b"{public}")]])
-        } else if query.contains("snowflake_identity") {
-            let identity = format!("{{{port},\"{}\",{port}}}", default_layout());
-            result(&[&[Some(identity.as_bytes())]])
+        } else if query.contains("PREPARE") {
+            result(&[&[Some(b"{}")]])
         } else if query.contains("relkind") {
             result(&[&[Some(b"{r,NULL}")]])
         } else {
@@ -83,7 +83,8 @@ fn serve(mut client: TcpStream, port: u16, told: &Mutex<Answer>) -> io::Result<(
             match answer {
                 Answer::Rows(horizon, time, rows) => {
                     let [horizon, time] = [horizon, time].map(|text| text.unwrap_or_else(|| "NULL".into()));
-                    let mut both = result(&[&[Some(format!("{{{horizon},{time},0}}").as_bytes())]]);
+                    let of = format!("{port},1,\"{}\",{port}", default_layout());
+                    let mut both = result(&[&[Some(format!("{{{horizon},{time},{of},0}}").as_bytes())]]);
                     if query.contains("ROW(") {
                         let rows: Vec<_> =
                             rows.iter().map(|(id, text)| [id.as_deref().map(str::as_bytes), text.as_deref()]).collect();

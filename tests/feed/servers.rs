@@ -1,6 +1,7 @@
 //! Servers that are away, join, leave, or cannot be in one feed.
 
-use super::fixture::{Fleet, insert, read, read_all, start, wait_for_rows};
+use super::fixture::{Fleet, OUTBOX, insert, read, read_all, start, wait_for_rows};
+use testbed::postgres::NoTls;
 use testbed::{Cluster, Installation, Signal, error, test, value};
 
 #[test]
@@ -47,11 +48,13 @@ fn a_server_joins_at_its_horizon_or_at_a_time() {
     for member in &fleet.members {
         insert(member, &["before"]);
     }
+    client.batch_execute("SET datestyle = 'Postgres, DMY'; SET timezone = 'Asia/Kolkata'").expect("settings");
     let mut add = |nth, since: &str| {
         value(&mut client, &format!("SELECT snowflake_feed.add_server('all', 's{nth}'{since})::text"))
     };
     add(0, "");
     add(1, ", '-infinity'");
+    // As this session writes times, another one would read them otherwise.
     add(2, ", now() - interval '1 hour'");
     for member in &fleet.members {
         insert(member, &["after"]);
@@ -122,7 +125,55 @@ fn a_server_that_is_another_one_now_holds_the_feed_up() {
     let mut client = fleet.reader.connect();
     assert_eq!(read(&mut client, ""), "");
     let problem = fleet.shows(0, "problem");
-    assert!(problem.starts_with("server \"s0\" belongs to another database cluster than before"), "{problem}");
+    assert!(problem.starts_with("server \"s0\" is another database than before"), "{problem}");
+}
+
+/// A session keeps its connections, whatever they were made for.
+#[test]
+fn no_call_makes_a_feed_read_from_another_database_than_before() {
+    let fleet = Fleet::start(2);
+    let mut client = fleet.reader.connect();
+    let member = &fleet.members[0];
+    member.connect().batch_execute("CREATE DATABASE other").expect("a database");
+    let mut other = member.config().dbname("other").connect(NoTls).expect("a session");
+    other.batch_execute(&format!("CREATE EXTENSION snowflake_pg; {OUTBOX}")).expect("a table");
+    let elsewhere = start(Cluster::builder().worker(3));
+    client.batch_execute("SELECT snowflake_feed.create('second', 'public.outbox')").expect("another feed");
+    let [host, there] = [member, &elsewhere].map(|server| server.host().display().to_string());
+    for (host, dbname) in [(&there, "postgres"), (&host, "other")] {
+        insert(member, &["mine"]);
+        let alter = format!("ALTER SERVER s0 OPTIONS (SET host '{host}', SET dbname '{dbname}')");
+        client.batch_execute(&alter).expect("another server");
+        value(&mut client, "SELECT snowflake_feed.add_server('second', 's0')::text");
+        insert(&elsewhere, &["of another"]);
+        other.batch_execute("INSERT INTO outbox (note) VALUES ('of another')").expect("a row");
+        let refused = error(&mut client, "SELECT snowflake_feed.drop_server('all', 's0')");
+        assert_eq!(refused.message(), "server \"s0\" is another database than before");
+        assert_eq!(read(&mut client, ""), "");
+        assert!(fleet.shows(0, "problem").starts_with(refused.message()));
+        value(&mut client, "SELECT snowflake_feed.drop_server('second', 's0', force => true)::text");
+        let alter = format!("ALTER SERVER s0 OPTIONS (SET host '{}', SET dbname 'postgres')", member.host().display());
+        client.batch_execute(&alter).expect("the server");
+        wait_for_rows(&mut client, "mine");
+        assert_eq!(value(&mut client, "SELECT cardinality(dblink_get_connections())"), "2");
+    }
+}
+
+/// As pg_upgrade makes one, which keeps the rows.
+#[test]
+fn a_feed_goes_on_from_another_cluster_that_is_accepted_where_it_has_stopped() {
+    let fleet = Fleet::start(1);
+    let mut client = fleet.reader.connect();
+    insert(&fleet.members[0], &["read"]);
+    assert_eq!(read_all(&mut client), "read");
+    insert(&fleet.members[0], &["unread"]);
+    let next = Cluster::builder().worker(1).start();
+    next.restore_dump_of(&fleet.members[0]);
+    let alter = format!("ALTER SERVER s0 OPTIONS (SET host '{}')", next.host().display());
+    client.batch_execute(&alter).expect("another server");
+    assert_eq!(read(&mut client, ""), "");
+    value(&mut client, "SELECT snowflake_feed.accept_server('all', 's0')::text");
+    wait_for_rows(&mut client, "unread");
 }
 
 /// So its primary is left in peace.
