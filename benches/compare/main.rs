@@ -13,6 +13,7 @@ mod created_at;
 mod decoding;
 mod effort;
 mod fdw;
+mod feed;
 mod growth;
 mod insert;
 mod last_page;
@@ -42,7 +43,7 @@ struct Part {
     run: fn(&Servers, Effort, &mut Report),
 }
 
-const PARTS: [Part; 15] = [
+const PARTS: [Part; 16] = [
     Part { name: "cost", asks: "what one ID costs in one backend", run: cost::run },
     Part { name: "batches", asks: "what an ID costs when many are taken at once", run: batches::run },
     Part { name: "decoding", asks: "what it costs to read IDs, and to select by time", run: decoding::run },
@@ -68,6 +69,11 @@ const PARTS: [Part; 15] = [
         name: "waiting",
         asks: "how soon a reader has a row, and what it costs that it waits",
         run: |_, effort, report| waiting::run(effort, report),
+    },
+    Part {
+        name: "feed",
+        asks: "how soon a reader of several servers has a row, and how many it gets",
+        run: |_, effort, report| feed::run(effort, report),
     },
     Part { name: "growth", asks: "whether the cost grows with the number of IDs", run: growth::run },
 ];
