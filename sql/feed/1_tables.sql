@@ -20,6 +20,7 @@ COMMENT ON COLUMN snowflake_feed.feed.returned_to IS 'greatest ID that was retur
 CREATE TABLE snowflake_feed.member (
     feed text NOT NULL REFERENCES snowflake_feed.feed,
     server name NOT NULL,
+    home name,
     system_identifier bigint NOT NULL,
     database oid NOT NULL,
     layout text NOT NULL,
@@ -33,6 +34,8 @@ CREATE TABLE snowflake_feed.member (
     retry_at timestamptz,
     PRIMARY KEY (feed, server));
 COMMENT ON TABLE snowflake_feed.member IS 'servers of feeds; use add_server() and drop_server()';
+COMMENT ON COLUMN snowflake_feed.member.home IS
+    'schema of the functions in plain SQL on a hosted database; NULL if the server has the extension snowflake_pg';
 COMMENT ON COLUMN snowflake_feed.member.system_identifier IS
     'as it was when the server was added or accepted; a failover keeps it, and the database''s OID';
 COMMENT ON COLUMN snowflake_feed.member.worker IS 'worker ID when it was last asked, below a data center''s';

@@ -96,7 +96,7 @@ END $$;
 COMMENT ON FUNCTION snowflake_feed.ask(text, text) IS
     'not to be called: what a server answers to the last of some statements';
 
-CREATE FUNCTION snowflake_feed.open(server name) RETURNS void
+CREATE FUNCTION snowflake_feed.open(server name, home name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     connection CONSTANT text := snowflake_feed.connection(server);
@@ -118,28 +118,35 @@ BEGIN
             pg_catalog.set_config('extra_float_digits', '3', false),
             pg_catalog.set_config('bytea_output', 'hex', false),
             pg_catalog.set_config('client_min_messages', 'error', false),
+            pg_catalog.set_config('default_transaction_read_only', 'off', false),
             pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
             pg_catalog.set_config('statement_timeout', '10s', false)]
         $q$);
-    IF answer[1] IS NULL THEN
+    -- Only the extension can be searched for: anybody may have functions with the names of those in plain SQL.
+    home := coalesce(home, answer[1]);
+    IF home IS NULL THEN
         RAISE EXCEPTION 'server "%" does not have the extension snowflake_pg', server
-            USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION snowflake_pg in that database.';
+            USING ERRCODE = 'undefined_object', HINT = 'Run CREATE EXTENSION snowflake_pg in that database. If it has '
+                'the functions in plain SQL, name their schema, as in home => ''ids''.';
     END IF;
     -- The extension can be in any schema there. Nobody can put functions of the same arguments beside these. With each
     -- horizon comes whose it is: a connection may be older than what is known of the server.
     PERFORM snowflake_feed.ask(connection, format($q$
         PREPARE snowflake_feed_horizon AS
-            SELECT ARRAY[h.id::text, %1$I.snowflake_timestamp(h.id)::text, i.system_identifier::text, d.oid::text,
-                i.layout, concat_ws('/', nullif(i.datacenter_id, 0), i.worker_id),
+            SELECT ARRAY[h.id::text, %1$I.snowflake_timestamp(h.id)::text, c.system_identifier::text, d.oid::text,
+                -- Without its name: it can have several.
+                coalesce(substring(s.layout FROM '[(](.*)[)]$'), s.layout),
+                concat_ws('/', nullif(s.datacenter_id, 0), s.worker_id),
                 set_config('snowflake_feed.horizon', coalesce(h.id, 0)::text, true)]
-            FROM (SELECT %1$I.snowflake_horizon() OFFSET 0) AS h (id), %1$I.snowflake_identity() i, pg_database d
+            FROM (SELECT %1$I.snowflake_horizon() OFFSET 0) AS h (id), pg_control_system() c, pg_database d,
+                %1$I.snowflake_status s
             WHERE d.datname = current_database();
         PREPARE snowflake_feed_bound (timestamptz) AS SELECT ARRAY[%1$I.snowflake_bound($1, '>=')::text];
         PREPARE snowflake_feed_writers AS SELECT ARRAY[EXISTS (SELECT FROM %1$I.snowflake_writers)::text];
         SELECT '{}'
-        $q$, answer[1]));
+        $q$, home));
 END $$;
-COMMENT ON FUNCTION snowflake_feed.open(name) IS 'not to be called: connects to a server';
+COMMENT ON FUNCTION snowflake_feed.open(name, name) IS 'not to be called: connects to a server';
 
 CREATE FUNCTION snowflake_feed.learn(INOUT member snowflake_feed.member, answer text[])
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -178,7 +185,7 @@ COMMENT ON FUNCTION snowflake_feed.learn(snowflake_feed.member, text[]) IS
     'not to be called: what a server says of itself and its horizon, if it is what it was';
 
 -- A session keeps its connections.
-CREATE FUNCTION snowflake_feed.request(server name, query text) RETURNS void
+CREATE FUNCTION snowflake_feed.request(server name, home name, query text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     connection CONSTANT text := snowflake_feed.connection(server);
@@ -191,10 +198,10 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    PERFORM snowflake_feed.open(server);
+    PERFORM snowflake_feed.open(server, home);
     IF snowflake_feed.send(connection, query) <> 1 THEN
         RAISE EXCEPTION 'could not send query' USING ERRCODE = 'connection_failure';
     END IF;
 END $$;
-COMMENT ON FUNCTION snowflake_feed.request(name, text) IS
+COMMENT ON FUNCTION snowflake_feed.request(name, name, text) IS
     'not to be called: sends a query to a server, and connects to it before if need be';

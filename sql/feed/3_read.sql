@@ -83,7 +83,7 @@ BEGIN
             m.asked_at := began;
             m.problem := NULL;
             BEGIN
-                PERFORM snowflake_feed.request(m.server, snowflake_feed.query(this, m, row_type, max_rows));
+                PERFORM snowflake_feed.request(m.server, m.home, snowflake_feed.query(this, m, row_type, max_rows));
             EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                     context = PG_EXCEPTION_CONTEXT;

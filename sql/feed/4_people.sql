@@ -35,7 +35,7 @@ BEGIN
             DETAIL = 'While it cannot be reached, reading could neither end nor be canceled.',
             HINT = format('Use ALTER SERVER %I OPTIONS (ADD connect_timeout ''3'').', member.server);
     END IF;
-    PERFORM snowflake_feed.open(member.server);
+    PERFORM snowflake_feed.open(member.server, member.home);
     member := snowflake_feed.learn(member,
         snowflake_feed.ask(snowflake_feed.connection(member.server), 'EXECUTE snowflake_feed_horizon'));
     member.asked_at := clock_timestamp();
@@ -59,7 +59,8 @@ END $$;
 COMMENT ON FUNCTION snowflake_feed.meet(snowflake_feed.member) IS
     'not to be called: connects to a server that is to be in a feed, and compares it with the others';
 
-CREATE FUNCTION snowflake_feed.add_server(feed text, server name, since timestamptz DEFAULT NULL) RETURNS void
+CREATE FUNCTION snowflake_feed.add_server(feed text, server name, since timestamptz DEFAULT NULL,
+    home name DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
     -- A server gets the time as a text.
     SET datestyle = 'ISO, YMD' AS $$
@@ -74,6 +75,7 @@ BEGIN
     END IF;
     m.feed := this.name;
     m.server := server;
+    m.home := home;
     m := snowflake_feed.meet(m);
     m.read_to := m.horizon - 1;
     IF since IS NOT NULL THEN
@@ -91,9 +93,10 @@ BEGIN
     END IF;
     INSERT INTO snowflake_feed.member VALUES (m.*);
 END $$;
-COMMENT ON FUNCTION snowflake_feed.add_server(text, name, timestamptz) IS
-    'let a feed return the rows of another foreign server, from now on, or since a time (''-infinity'': all of them): '
-    'SELECT snowflake_feed.add_server(''orders'', ''shard_1'')';
+COMMENT ON FUNCTION snowflake_feed.add_server(text, name, timestamptz, name) IS
+    'let a feed return the rows of another foreign server, from now on, or since a time (''-infinity'': all of them); '
+    'home is the schema of the functions of a hosted database: SELECT snowflake_feed.add_server(''orders'', '
+    '''shard_1'')';
 
 CREATE FUNCTION snowflake_feed.accept_server(feed text, server name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -133,7 +136,7 @@ BEGIN
     IF force THEN
         RETURN;
     END IF;
-    PERFORM snowflake_feed.open(server);
+    PERFORM snowflake_feed.open(server, m.home);
     m := snowflake_feed.learn(m, snowflake_feed.ask(connection, 'EXECUTE snowflake_feed_horizon'));
     -- In this order, since a writer that is there can commit a row meanwhile.
     may_have_rows := CASE

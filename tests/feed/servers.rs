@@ -2,7 +2,7 @@
 
 use super::fixture::{Fleet, OUTBOX, insert, read, read_all, start, wait_for_rows};
 use testbed::postgres::NoTls;
-use testbed::{Cluster, Installation, Signal, error, test, value};
+use testbed::{Cluster, Installation, Signal, error, hosted_script, test, value};
 
 #[test]
 fn a_server_that_is_down_holds_the_feed_up_and_is_named() {
@@ -87,7 +87,7 @@ fn a_server_leaves_only_when_all_of_its_rows_are_read_or_by_force() {
 
 #[test]
 fn servers_whose_ids_are_not_in_one_order_are_refused() {
-    let layouts = ["flat", "flat", "t41 w8 s14"];
+    let layouts = ["flat", "t41 w10 s12 epoch=2010-11-04T01:42:54.657Z", "t41 w8 s14"];
     let fleet = Fleet::of(
         (0..3).zip(layouts).map(|(nth, layout)| Cluster::builder().worker(nth % 2).set("snowflake_pg.layout", layout)),
     );
@@ -214,6 +214,36 @@ fn a_dump_has_feeds_and_their_positions() {
     restored.restore_dump_of(&fleet.reader);
     assert_eq!(read_all(&mut restored.connect()), "three");
     assert_eq!(read_all(&mut fleet.reader.connect()), "three");
+}
+
+/// By the same names, in the schema that the owner of the feed has named.
+#[test]
+fn a_hosted_database_and_a_server_with_the_library_are_in_one_feed() {
+    let fleet = Fleet::start(1);
+    let hosted = Cluster::builder().set("shared_preload_libraries", "").start();
+    let mut writer = hosted.connect();
+    let script = format!(
+        "CREATE SCHEMA ids; SET search_path = ids; {} SELECT snowflake_set_worker_id(2); RESET search_path;
+         CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval(), note text)",
+        hosted_script()
+    );
+    writer.batch_execute(&script).expect("the script");
+    fleet.name(1, &hosted);
+    let mut client = fleet.reader.connect();
+    let unnamed = error(&mut client, "SELECT snowflake_feed.add_server('all', 's1')");
+    assert!(unnamed.hint().is_some_and(|hint| hint.contains("home => 'ids'")), "{unnamed:?}");
+    value(&mut client, "SELECT snowflake_feed.add_server('all', 's1', home => 'ids')::text");
+    writer.batch_execute("BEGIN; INSERT INTO outbox (note) VALUES ('first')").expect("a row");
+    insert(&fleet.members[0], &["second"]);
+    // IDs of a hosted database begin two seconds ahead of the clock.
+    hosted.wait_until("SELECT last_issued_at < clock_timestamp() FROM ids.snowflake_status");
+    insert(&fleet.members[0], &["third"]);
+    assert!(!read_all(&mut client).contains("third"));
+    assert_eq!(fleet.shows(1, "problem"), "");
+    let refused = error(&mut client, "SELECT snowflake_feed.drop_server('all', 's1')");
+    assert_eq!(refused.detail(), Some("A transaction that has drawn an ID has not ended there."));
+    writer.batch_execute("COMMIT").expect("its end");
+    wait_for_rows(&mut client, "first third");
 }
 
 /// A server without the files of the extension, and without the library.
