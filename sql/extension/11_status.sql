@@ -33,7 +33,7 @@ COMMENT ON COLUMN snowflake_status.worker_id IS 'worker ID of this server; NULL 
 COMMENT ON COLUMN snowflake_status.worker_id_source IS 
     'configuration; registry; hostname (and its name: hostname pg-3); env (and the variable); file (and its path); '
     'ipv4 (and the address); citus (and the database): where it comes from';
-COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server; NULL if there is none';
+COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server; NULL if the layout has none';
 COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
 COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that the layout lets this server issue in a second';
@@ -86,7 +86,7 @@ COMMENT ON COLUMN snowflake_status.extension_version IS
 -- For exporters, which drop intervals and texts without an error: every column is bigint or double precision, by the
 -- name of its metric without the prefix.
 CREATE VIEW snowflake_metrics AS
-    SELECT datacenter_id::bigint, worker_id::bigint,
+    SELECT coalesce(datacenter_id, 0)::bigint AS datacenter_id, worker_id::bigint,
            (state IN ('ready', 'idle')
             AND (problem_sqlstate IS NULL
                 OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,

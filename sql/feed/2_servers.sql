@@ -136,7 +136,7 @@ BEGIN
             SELECT ARRAY[h.id::text, %1$I.snowflake_timestamp(h.id)::text, c.system_identifier::text, d.oid::text,
                 -- Without its name: it can have several.
                 coalesce(substring(s.layout FROM '[(](.*)[)]$'), s.layout),
-                concat_ws('/', nullif(s.datacenter_id, 0), s.worker_id),
+                concat_ws('/', s.datacenter_id, s.worker_id),
                 set_config('snowflake_feed.horizon', coalesce(h.id, 0)::text, true)]
             FROM (SELECT %1$I.snowflake_horizon() OFFSET 0) AS h (id), pg_control_system() c, pg_database d,
                 %1$I.snowflake_status s

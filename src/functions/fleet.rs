@@ -19,6 +19,7 @@ use ask::Account;
 use pgrx::datum::Array;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use snowflake_core::id::layout::Layout;
 use snowflake_core::server::fleet::{Clock, Member, Problem, compare};
 use target::Target;
 
@@ -124,10 +125,15 @@ fn row(at: usize, problems: &[Problem], fleet: &[Server]) -> Row {
             let texts: Vec<_> =
                 of_state(&account.state, problems).into_iter().chain(problems.iter().map(|p| text(p, fleet))).collect();
             let number = |number: u32| i32::try_from(number).ok();
+            let layout_of = layout.as_ref().and_then(|layout| layout.parse::<Layout>().ok());
+            let has_datacenter = |_: &_| layout_of.is_none_or(|layout| layout.has_datacenter());
             columns.extend([
                 ("state", column(account.state.as_str())),
                 ("system_identifier", column(*system_identifier)),
-                ("datacenter_id", column(numbers.and_then(|(datacenter, _)| number(datacenter)))),
+                (
+                    "datacenter_id",
+                    column(numbers.and_then(|(datacenter, _)| number(datacenter)).filter(has_datacenter)),
+                ),
                 ("worker_id", column(numbers.and_then(|(_, worker)| number(worker)))),
                 ("layout", column(layout.as_deref())),
                 ("clock_offset", column(Interval::from_micros(clock.ahead_ms.saturating_mul(1000)))),

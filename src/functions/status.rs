@@ -66,6 +66,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
     let failure = sentences(&lease.failure.read());
     let registry_error = Some(failure).filter(|failure| !failure.is_empty() && may_read_all_settings());
     let at = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed)).filter(|&at| at > 0).map(timestamptz);
+    let has_datacenter = |_: &_| layout.is_none_or(|layout| layout.has_datacenter());
     let mark_left = layout.filter(|layout| issued > 0 && is_busy(layout)).map(|layout| {
         let mark = layout.time_of(generator.covered_until());
         interval(mark.saturating_sub(clock::unix_ms()))
@@ -77,7 +78,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
     vec![
         ("worker_id", column(number_of(worker::worker().as_ref()))),
         ("worker_id_source", column(worker::worker().map(|worker| displayable(&worker.source)))),
-        ("datacenter_id", column(number_of(worker::datacenter().as_ref()))),
+        ("datacenter_id", column(number_of(worker::datacenter().filter(has_datacenter).as_ref()))),
         ("layout", column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")))),
         ("last_issued_at", column(last.map(timestamptz))),
         ("lead", column(last.map(|last| interval(last.saturating_sub(clock::unix_ms()))))),

@@ -343,7 +343,7 @@ fn all_metrics_are_numbers_and_have_the_values_of_the_status() {
     }
     for (metric, column) in [
         ("worker_id", "worker_id"),
-        ("datacenter_id", "datacenter_id"),
+        ("datacenter_id", "coalesce(datacenter_id, 0)"),
         ("ids_issued_total", "ids_issued"),
         ("clock_regressions_total", "clock_regressions"),
         ("borrowed_ids_total", "borrowed_ids"),

@@ -9,7 +9,8 @@ fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
     let (one, two, three) = (start(member(1)), start(member(2)), start(member(3)));
     assert_eq!(check(&one, &[&two, &three]), ["", "", ""]);
     let mut client = one.connect();
-    let query = "SELECT server || ' ' || address || ' ' || worker_id || ' ' || datacenter_id || ' ' || layout
+    let query =
+        "SELECT server || ' ' || address || ' ' || worker_id || ' ' || coalesce(datacenter_id, -1) || ' ' || layout
         FROM snowflake_check_fleet($1)";
     let rows = client.query(query, &[&[conninfo(&two), conninfo(&three)].as_slice()]).expect("a check");
     let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
@@ -17,9 +18,9 @@ fn a_fleet_without_problems_has_none_and_this_server_is_the_first() {
     assert_eq!(
         rows,
         [
-            format!("0 this server 1 0 {layout}"),
-            format!("1 {} 2 0 {layout}", two.host().display()),
-            format!("2 {} 3 0 {layout}", three.host().display()),
+            format!("0 this server 1 -1 {layout}"),
+            format!("1 {} 2 -1 {layout}", two.host().display()),
+            format!("2 {} 3 -1 {layout}", three.host().display()),
         ]
     );
     let same = format!(

@@ -262,6 +262,11 @@ impl Layout {
         0..=self.datacenter.max()
     }
 
+    /// Whether IDs say in which data center they were issued.
+    pub const fn has_datacenter(&self) -> bool {
+        self.datacenter.bits() > 0
+    }
+
     /// The workers that fit; only 0 if the layout has no such field.
     pub const fn workers(&self) -> RangeInclusive<u64> {
         0..=self.worker.max()
