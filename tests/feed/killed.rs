@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::Duration;
 use testbed::postgres::{self, Config, NoTls};
+use testbed::runner::in_full;
 use testbed::{Builder, Cluster, Signal, Traffic, test, value};
 
-/// How often the sessions of both consumers are ended; after every twentieth, its server is killed.
-const KILLS: usize = 100;
+/// How often the sessions of both consumers are ended; five times, their server is killed, too.
+fn kills() -> usize {
+    if in_full() { 100 } else { 40 }
+}
 
 fn member(worker: u16) -> Builder {
     Cluster::builder().worker(worker).set("max_prepared_transactions", 100).set("max_connections", 100)
@@ -66,7 +69,7 @@ fn killed(arguments: &str) -> [usize; 3] {
     let added = start(member(4));
     fleet.name(3, &added);
     fleet.members.push(added);
-    let traffics: Vec<_> = fleet.members.iter().map(|member| Traffic::start(member, 3)).collect();
+    let traffics: Vec<_> = fleet.members.iter().map(|member| Traffic::write(member, 3)).collect();
     let mut dba = fleet.reader.connect();
     let add = |dba: &mut postgres::Client, nth: usize, since: &str| {
         let add = format!("SELECT snowflake_feed.add_server('all', 's{nth}', '{since}')");
@@ -84,11 +87,11 @@ fn killed(arguments: &str) -> [usize; 3] {
     let config = fleet.reader.config();
     let tables = thread::scope(|scope| {
         let consumers = [(); 2].map(|()| scope.spawn(|| consume(&config, arguments, &finished)));
-        for kill in 0..KILLS {
+        for kill in 0..kills() {
             sleep(Duration::from_millis(fastrand::u64(10..200)));
             let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO applied%'";
             fleet.reader.connect().batch_execute(end).expect("the end of a session");
-            match kill {
+            match kill * 100 / kills() {
                 10 | 75 => fleet.members[2].restart(Signal::KILL),
                 25 => promote(&mut fleet.members[0], &standbys[0], &traffics[0]),
                 45 => promote(&mut fleet.members[1], &standbys[1], &traffics[1]),
@@ -97,7 +100,7 @@ fn killed(arguments: &str) -> [usize; 3] {
                     let _split = fleet.members[2].freeze();
                     sleep(Duration::from_secs(1));
                 }
-                _ if kill % 20 == 19 => fleet.reader.restart(Signal::KILL),
+                _ if kill % (kills() / 5) == kills() / 5 - 1 => fleet.reader.restart(Signal::KILL),
                 _ => {}
             }
         }

@@ -60,6 +60,15 @@ pub struct Seen {
 impl Traffic {
     /// Creates the table, and starts writers and one reader of each kind.
     pub fn start(cluster: &Cluster, writers: usize) -> Self {
+        let mut traffic = Self::write(cluster, writers);
+        for reader in [Reader::Naive, Reader::Horizon, Reader::Poll, Reader::Wait] {
+            traffic.read(reader, "the primary", Arc::clone(&traffic.primary));
+        }
+        traffic
+    }
+
+    /// Creates the table, and starts writers.
+    pub fn write(cluster: &Cluster, writers: usize) -> Self {
         cluster.connect().batch_execute(TABLE).expect("a table");
         let primary = Arc::new(Mutex::new(cluster.config()));
         let [stop, finished] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
@@ -73,11 +82,7 @@ impl Traffic {
             thread::spawn(move || sessions(&primary, &stop, end_prepared))
         }));
         let (readers, standbys, copies) = (Vec::new(), Vec::new(), Vec::new());
-        let mut traffic = Self { primary, stop, writers: threads, finished, readers, standbys, copies };
-        for reader in [Reader::Naive, Reader::Horizon, Reader::Poll, Reader::Wait] {
-            traffic.read(reader, "the primary", Arc::clone(&traffic.primary));
-        }
-        traffic
+        Self { primary, stop, writers: threads, finished, readers, standbys, copies }
     }
 
     /// Starts readers of a standby, which stay there.

@@ -52,7 +52,7 @@ fn main() -> Result<()> {
          CREATE TABLE applied (nth serial, id bigint, applied_at timestamptz DEFAULT clock_timestamp());
          SELECT snowflake_feed.create('all', 'public.written')",
     )?;
-    let traffics: Vec<_> = servers.iter().map(|server| Traffic::start(server, 4)).collect();
+    let traffics: Vec<_> = servers.iter().map(|server| Traffic::write(server, 4)).collect();
     for (nth, server) in servers.iter().enumerate() {
         let mut hosts = server.host().display().to_string();
         if let Some(standby) = nth.checked_sub(1).and_then(|nth| standbys.get(nth)) {
