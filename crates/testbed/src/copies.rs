@@ -56,6 +56,7 @@ impl Builder {
     pub fn upgrade_of(mut self, old: &Cluster) -> Cluster {
         self.checksums = true;
         let new = self.create();
+        let _needed = new.program("pg_upgrade");
         let mut upgrade = new.command("pg_upgrade");
         upgrade.args(["--username=postgres", "--old-bindir"]).arg(old.bindir()).arg("--new-bindir").arg(new.bindir());
         upgrade.arg("--old-datadir").arg(old.data()).arg("--new-datadir").arg(new.data());

@@ -26,11 +26,14 @@ pub struct Installation {
 struct Source {
     pg_config: PathBuf,
     extension: PathBuf,
+    /// The directory of a build that brings its own libraries, which its programs find beside them.
+    whole: Option<PathBuf>,
 }
 
 impl Source {
     fn chosen() -> Self {
-        Self { pg_config: chosen_pg_config(), extension: library() }
+        let whole = std::env::var_os("SNOWFLAKE_PG_WHOLE").map(PathBuf::from);
+        Self { pg_config: chosen_pg_config(), extension: library(), whole }
     }
 }
 
@@ -52,7 +55,9 @@ impl Installation {
         static OLD: Mutex<Weak<Installation>> = Mutex::new(Weak::new());
         let [pg_config, extension] = ["SNOWFLAKE_PG_OLD_CONFIG", "SNOWFLAKE_PG_OLD_LIBRARY"].map(std::env::var_os);
         let old = pg_config.zip(extension).map(|(pg_config, extension)| [pg_config, extension].map(PathBuf::from));
-        old.map_or_else(Self::shared, |[pg_config, extension]| Self::once(&OLD, || Source { pg_config, extension }))
+        old.map_or_else(Self::shared, |[pg_config, extension]| {
+            Self::once(&OLD, || Source { pg_config, extension, whole: None })
+        })
     }
 
     fn once(made: &Mutex<Weak<Self>>, source: impl FnOnce() -> Source) -> Arc<Self> {
@@ -73,19 +78,20 @@ impl Installation {
             root.path().join(path.components().skip_while(|c| *c == Component::RootDir).collect::<PathBuf>())
         };
 
-        let bindir = answer(&source.pg_config, "--bindir");
-        let our_bindir = inside(&bindir);
-        fs::create_dir_all(&our_bindir).expect("own directory");
-        for program in entries(&bindir) {
-            fs::copy(&program, our_bindir.join(name(&program))).expect("a copy of a program");
+        let [bindir, libdir, sharedir] =
+            ["--bindir", "--pkglibdir", "--sharedir"].map(|question| answer(&source.pg_config, question));
+        let [our_bindir, our_sharedir] = [&bindir, &sharedir].map(|path| inside(path));
+        if let Some(whole) = &source.whole {
+            copy_whole(whole, &inside(whole));
+        } else {
+            fs::create_dir_all(&our_bindir).expect("own directory");
+            for program in entries(&bindir) {
+                fs::copy(&program, our_bindir.join(name(&program))).expect("a copy of a program");
+            }
+            link_entries(&libdir, &inside(&libdir), "snowflake_pg.so");
+            link_entries(&sharedir, &our_sharedir, "extension");
+            link_entries(&sharedir.join("extension"), &our_sharedir.join("extension"), "snowflake_pg");
         }
-
-        let libdir = answer(&source.pg_config, "--pkglibdir");
-        link_entries(&libdir, &inside(&libdir), "snowflake_pg.so");
-        let sharedir = answer(&source.pg_config, "--sharedir");
-        let our_sharedir = inside(&sharedir);
-        link_entries(&sharedir, &our_sharedir, "extension");
-        link_entries(&sharedir.join("extension"), &our_sharedir.join("extension"), "snowflake_pg");
         let version = answer(&source.pg_config, "--version").display().to_string();
         let scripts = our_sharedir.join("extension");
         let pg_config = source.pg_config.clone();
@@ -216,6 +222,12 @@ fn answer(pg_config: &Path, question: &str) -> PathBuf {
     let output = Command::new(pg_config).arg(question).output().expect("pg_config");
     assert!(output.status.success(), "{pg_config:?} {question} failed");
     PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim())
+}
+
+fn copy_whole(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().expect("a directory around it")).expect("own directory");
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp");
+    assert!(copied.success(), "no copy of {}", from.display());
 }
 
 /// Links everything in a directory into another one, except names that begin with `except`.

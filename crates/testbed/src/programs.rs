@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::disk::LIBRARY;
 use crate::host::{UNPRIVILEGED, faketime, running_as_root};
+use crate::test_run::skip;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
@@ -11,9 +12,15 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 impl Cluster {
+    /// A program that some builds of PostgreSQL lack. There, a test that needs it is skipped.
+    pub fn program(&self, name: &str) -> PathBuf {
+        let program = self.installation.program(name);
+        if program.exists() { program } else { skip(format_args!("this PostgreSQL has no {name}")) }
+    }
+
     /// A command for psql on this server, silent except for results and errors.
     pub fn psql(&self) -> Command {
-        let mut psql = Command::new(self.installation.program("psql"));
+        let mut psql = Command::new(self.program("psql"));
         psql.args(["--no-psqlrc", "--quiet", "--username=postgres", "--dbname=postgres", "--host"]).arg(self.host());
         psql
     }

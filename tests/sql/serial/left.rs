@@ -149,7 +149,7 @@ fn a_dump_restores_what_it_says() {
     let file = database.server().make_directory("dump").join("shop.dump");
     for options in [&["--format=custom"][..], &["--format=custom", "--schema-only"]] {
         let command = |program: &str| {
-            let mut command = Command::new(database.server().bindir().join(program));
+            let mut command = Command::new(database.server().program(program));
             command.envs(database.server().environment());
             command
         };

@@ -81,7 +81,7 @@ fn a_dump_brings_it_back_with_its_keys_and_defaults() {
         )
         .expect("tables");
     let dump = |database: &str| {
-        let mut pg_dump = Command::new(cluster.bindir().join("pg_dump"));
+        let mut pg_dump = Command::new(cluster.program("pg_dump"));
         let output = pg_dump.envs(cluster.environment()).arg(database).output().expect("pg_dump");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         // From 2025 on, psql's \restrict has a random key.
