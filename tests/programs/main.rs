@@ -1,5 +1,6 @@
 //! The extension beside other people's programs: clients, extensions, operators' manifests, monitoring and packages.
 
+mod builds;
 mod chaos;
 mod citus;
 mod clients;

@@ -90,7 +90,9 @@ fn the_scripts_of_tools_and_contrib_are_valid_and_would_not_be_with_a_mistake() 
     let validator = installed("shellcheck");
     // What is sourced is judged by itself, and a function can be called by a variable.
     let arguments = ["--exclude=SC1091,SC2329"];
-    for script in ["newer_debian", "test_versions", "timed", "setup", "arm64", "image", "nightly", "release_check"] {
+    for script in
+        ["builds", "newer_debian", "test_versions", "timed", "setup", "arm64", "image", "nightly", "release_check"]
+    {
         let accepted = run(&validator, &arguments, &project().join("tools").join(script));
         assert!(accepted.is_ok(), "{script}: {accepted:?}");
     }
