@@ -126,7 +126,7 @@ suite/arm64: setup
 	PG_CONFIG=$$(tools/arm64) SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/arm64/build/aarch64-unknown-linux-gnu/debug/libsnowflake_pg.so \
 		$(servers) $(if $(TESTS),"$(TESTS)",$(arm64_tests))
 
-## tests/sql on builds of PostgreSQL that npm and PyPI carry (six minutes; BUILDS=npm-18)
+## tests/sql on builds of PostgreSQL that npm and PyPI carry (four minutes, and building thrice; BUILDS=npm-18)
 suite/builds: setup
 	@tools/setup servers builds
 	tools/builds "$(or $(TESTS),sql::)" $(BUILDS)
