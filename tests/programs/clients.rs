@@ -8,6 +8,7 @@ mod json;
 mod nested;
 mod objects;
 mod online;
+mod pglite;
 mod program;
 mod serial;
 mod shards;
