@@ -168,7 +168,8 @@ BEGIN
     IF answer[1] IS NULL THEN
         RAISE EXCEPTION 'server "%" has no horizon', member.server
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL =
-            'A transaction was prepared before it started, or its clock is behind the IDs of another worker.',
+            'A transaction was prepared before it started, its clock is behind the IDs of another worker, or it is '
+            'hosted and has issued no ID.',
             HINT = 'Call snowflake_horizon() there, which says why.';
     END IF;
     member.system_identifier := answer[3];

@@ -183,13 +183,16 @@ COMMENT ON FUNCTION ids.snowflake_last_of_both(bigint, ids.snowflake_fields) IS
 -- Then sets when the server started: after a crash in between, the position is raised once more. The lock is released
 -- as in snowflake_take().
 CREATE OR REPLACE FUNCTION ids.snowflake_raise(ms bigint, past bigint, start bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = notice
+    AS $$
 DECLARE
     f ids.snowflake_fields;
 BEGIN
     LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE;
     f := ids.snowflake_own_fields();
-    PERFORM ids.snowflake_set_last(greatest(ids.snowflake_last(), ids.snowflake_tick(ms, f),
+    -- Above the tick after the last ID: a horizon there had the bits of the worker of then.
+    PERFORM ids.snowflake_set_last(greatest((ids.snowflake_last() + 1) | ~(-1::bigint << f.sequence_bits),
+        ids.snowflake_tick(ms, f),
         ((past >> f.timestamp_shift) << f.sequence_bits) | ~(-1::bigint << f.sequence_bits)));
     IF pg_sequence_last_value('ids.snowflake_began'::regclass) IS DISTINCT FROM start AND start IS NOT NULL THEN
         PERFORM setval('ids.snowflake_began'::regclass, start, false);

@@ -39,10 +39,12 @@ $$;
 COMMENT ON FUNCTION ids.snowflake_running() IS
     'not to be called: the least and the greatest ID of other transactions that run on this server';
 
--- Moves the position of an idle database to the end of the last tick, unless another session issues IDs. Returns NULL,
--- or why this database issues none. The last ID of this session remains what it is.
-CREATE OR REPLACE FUNCTION ids.snowflake_follow_clock() RETURNS ids.snowflake_problem
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+-- Begins a session that only reads. If asked to, moves the position of an idle database to the end of the last tick,
+-- unless another session issues IDs. Returns NULL, or why this database issues none. The last ID of this session
+-- remains what it is. Messages for developers would wait for the client, with the lock.
+CREATE OR REPLACE FUNCTION ids.snowflake_follow_clock(moves boolean) RETURNS ids.snowflake_problem
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = notice
+    AS $$
 DECLARE
     f ids.snowflake_fields := ids.snowflake_own_fields();
     problem ids.snowflake_problem;
@@ -50,7 +52,8 @@ DECLARE
     ms bigint;
     past bigint;
 BEGIN
-    IF ids.snowflake_is_checked() AND ids.snowflake_last() >= ids.snowflake_tick(ids.snowflake_unix_ms(), f) - 1 THEN
+    IF ids.snowflake_is_checked()
+        AND (NOT moves OR ids.snowflake_last() >= ids.snowflake_tick(ids.snowflake_unix_ms(), f) - 1) THEN
         RETURN NULL;
     END IF;
     BEGIN
@@ -67,7 +70,7 @@ BEGIN
         LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
         ms := ids.snowflake_unix_ms();
         past := ids.snowflake_tick(ms, f) - 1;
-        IF ms BETWEEN f.epoch AND f.issues_until AND (SELECT log_cnt > 0 FROM ids.snowflake_began)
+        IF moves AND ms BETWEEN f.epoch AND f.issues_until AND (SELECT log_cnt > 0 FROM ids.snowflake_began)
             AND coalesce(ids.snowflake_last_of_both(ms, f), -1) < past
         THEN
             PERFORM ids.snowflake_set_last(past);
@@ -84,14 +87,16 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION ids.snowflake_follow_clock() IS 'not to be called: moves the position of an idle database';
+COMMENT ON FUNCTION ids.snowflake_follow_clock(boolean) IS
+    'not to be called: begins a session that reads, and moves the position of an idle database';
 
 -- Takes note of the transactions that run, the oldest and the newest by their IDs. They were looked up after this
 -- position was read, and after the one that was pending. Returns the position up to which all have ended; NULL if none
 -- is known. The lock is released as in snowflake_take().
 CREATE OR REPLACE FUNCTION ids.snowflake_settle(was_pending bigint, id_position bigint, oldest bigint, newest bigint)
     RETURNS bigint
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = notice
+    AS $$
 DECLARE
     settled bigint;
     pending bigint;
@@ -106,7 +111,7 @@ BEGIN
     IF oldest IS NULL THEN
         settled := setval('ids.snowflake_settled'::regclass, greatest(settled, id_position));
     ELSIF (settled >= pending) IS NOT FALSE THEN
-        -- In this order: who sees the second has the first.
+        -- In this order: the session may end in between.
         PERFORM setval('ids.snowflake_pending_until'::regclass, newest);
         PERFORM setval('ids.snowflake_pending'::regclass, id_position);
     END IF;
@@ -118,7 +123,8 @@ $$;
 COMMENT ON FUNCTION ids.snowflake_settle(bigint, bigint, bigint, bigint) IS
     'not to be called: the position up to which all transactions have ended';
 
--- NULL before the transactions have ended that ran when it was asked for first.
+-- NULL before the first ID, and before the transactions have ended that ran when it was asked for first. A poll moves
+-- nothing: that takes a transaction ID, and others that wait would wait for it.
 CREATE OR REPLACE FUNCTION ids.snowflake_read_horizon(function text) RETURNS bigint
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -145,7 +151,12 @@ BEGIN
             MESSAGE = format('cannot execute %s in a read-only transaction', function),
             DETAIL = 'The horizon is kept in sequences.', HINT = 'Use a transaction that may write.';
     END IF;
-    problem := ids.snowflake_follow_clock();
+    problem := CASE
+        -- A reader leaves the layout open that is chosen before the first ID.
+        WHEN ids.snowflake_last() IS NULL OR (SELECT log_cnt = 0 FROM ids.snowflake_began)
+            THEN ids.snowflake_problem_of_database()
+        -- mutant: hosted-poll-moves
+        ELSE ids.snowflake_follow_clock(function = 'snowflake_horizon()') END;
     IF problem.message IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = problem.code, MESSAGE = problem.message, DETAIL = problem.detail,
             HINT = problem.hint;
@@ -163,7 +174,7 @@ COMMENT ON FUNCTION ids.snowflake_read_horizon(text) IS
     'not to be called directly: the horizon, for a function that errors name';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_horizon() RETURNS bigint
-    LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN ids.snowflake_read_horizon('snowflake_horizon()');
 END
@@ -172,20 +183,18 @@ COMMENT ON FUNCTION ids.snowflake_horizon() IS
     'ID below which no row can appear any more: every transaction of this database that has drawn a smaller ID has '
     'ended; read it in a statement before the query';
 
-CREATE OR REPLACE FUNCTION ids.snowflake_poll(relation anyelement, after bigint, max_rows integer DEFAULT 1000,
-        column_name name DEFAULT NULL, wait interval DEFAULT NULL) RETURNS SETOF anyelement
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+CREATE OR REPLACE FUNCTION ids.snowflake_poll_query(row_type regtype, after bigint, max_rows integer, column_name name,
+        wait interval) RETURNS text
+    LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source record;
     key record;
-    horizon bigint;
-    ends timestamptz := clock_timestamp() + wait;
 BEGIN
-    SELECT oid::regclass::text AS name, relname, oid, relkind INTO source FROM pg_class
-        WHERE oid = (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(relation)) AND relkind <> 'c';
+    SELECT relnamespace::regnamespace AS home, relname, oid, relkind INTO source FROM pg_class
+        WHERE oid = (SELECT typrelid FROM pg_type WHERE oid = row_type) AND relkind <> 'c';
     IF source IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-            MESSAGE = format('%s is not the row type of a table', pg_typeof(relation)),
+            MESSAGE = format('%s is not the row type of a table', row_type),
             HINT = 'Name the table by its type, as in snowflake_poll(NULL::orders, 0).';
     ELSIF source.relkind IN ('f', 'm') THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
@@ -224,15 +233,48 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is not a bigint', key.attname, source.relname),
             DETAIL = format('It is of type %s.', key.kind);
     END IF;
+    RETURN format('SELECT * FROM %s.%I WHERE %3$I OPERATOR(pg_catalog.>) $1 AND %3$I '
+        -- mutant: hosted-poll-snapshot
+        'OPERATOR(pg_catalog.<) $2 ORDER BY %3$I FETCH FIRST %4$s ROWS WITH TIES', source.home, source.relname,
+        key.attname, max_rows);
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_poll_query(regtype, bigint, integer, name, interval) IS
+    'not to be called directly: the query of a poll, for rows above $1 and below $2';
+
+-- Whether a poll ends without rows: then, or if somebody waits for a lock of the table, and all others behind.
+CREATE OR REPLACE FUNCTION ids.snowflake_poll_ends(row_type regtype, at timestamptz) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- mutant: hosted-poll-makes-way
+    IF (clock_timestamp() < at) IS NOT TRUE OR EXISTS (SELECT FROM pg_locks WHERE NOT granted
+        AND relation = (SELECT typrelid FROM pg_type WHERE oid = row_type)
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
+        RETURN true;
+    END IF;
+    PERFORM pg_sleep(least(extract(epoch FROM at - clock_timestamp())::float8, 0.1));
+    RETURN false;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_poll_ends(regtype, timestamptz) IS
+    'not to be called directly: whether a poll that waits ends without rows; it sleeps if not';
+
+-- Its query runs with the search_path of the caller, as views and policies expect.
+CREATE OR REPLACE FUNCTION ids.snowflake_poll(relation anyelement, after bigint, max_rows integer DEFAULT 1000,
+        column_name name DEFAULT NULL, wait interval DEFAULT NULL) RETURNS SETOF anyelement
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 AS $$
+DECLARE
+    row_type CONSTANT pg_catalog.regtype := pg_catalog.pg_typeof(relation);
+    query CONSTANT pg_catalog.text := ids.snowflake_poll_query(row_type, after, max_rows, column_name, wait);
+    ends CONSTANT pg_catalog.timestamptz := pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) wait;
+    horizon pg_catalog.int8;
+BEGIN
     LOOP
-        horizon := ids.snowflake_read_horizon('snowflake_poll()');
         -- The horizon first, and then a snapshot.
-        RETURN QUERY EXECUTE format('SELECT * FROM %s WHERE %2$I OPERATOR(pg_catalog.>) $1 AND %2$I '
-            -- mutant: hosted-poll-snapshot
-            'OPERATOR(pg_catalog.<) $2 ORDER BY %2$I FETCH FIRST %s ROWS WITH TIES', source.name, key.attname, max_rows)
-            USING after, horizon;
-        EXIT WHEN FOUND OR ends IS NULL OR clock_timestamp() >= ends;
-        PERFORM pg_sleep(least(extract(epoch FROM ends - clock_timestamp())::float8, 0.1));
+        horizon := ids.snowflake_read_horizon('snowflake_poll()'::pg_catalog.text);
+        RETURN QUERY EXECUTE query USING after, horizon;
+        EXIT WHEN FOUND;
+        EXIT WHEN ids.snowflake_poll_ends(row_type, ends);
     END LOOP;
 END
 $$;

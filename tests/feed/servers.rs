@@ -224,7 +224,8 @@ fn a_hosted_database_and_a_server_with_the_library_are_in_one_feed() {
     let mut writer = hosted.connect();
     let script = format!(
         "CREATE SCHEMA ids; SET search_path = ids; {} SELECT snowflake_set_worker_id(2); RESET search_path;
-         CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval(), note text)",
+         CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval(), note text);
+         SELECT ids.snowflake_nextval()",
         hosted_script()
     );
     writer.batch_execute(&script).expect("the script");

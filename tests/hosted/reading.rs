@@ -1,6 +1,6 @@
 //! Readers that follow a table by ID.
 
-use super::{install, refusal, server};
+use super::{install, refusal, server, server_with_clock};
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::postgres::{Client, NoTls};
@@ -122,6 +122,73 @@ fn an_idle_database_has_a_horizon_that_follows_the_clock_and_its_readers_have_is
         assert_eq!(value(&mut reader, "SELECT snowflake_lastval()"), own.to_string());
         cluster.restart(Signal::INT);
     }
+}
+
+/// Readers have no transaction ID, so none waits for another.
+#[test]
+fn polls_that_wait_get_a_row_at_the_same_time() {
+    let cluster = server(7);
+    let [mut owner, mut writer] = [(); 2].map(|()| cluster.connect());
+    owner.batch_execute(ORDERS).expect("a table");
+    insert(&mut writer);
+    cluster.wait_until("SELECT last_issued_at < clock_timestamp() FROM snowflake_status");
+    let waiting = [(); 3].map(|()| {
+        let mut reader = cluster.connect();
+        let last = "SELECT coalesce(max(id), 0) FROM orders";
+        let last = value(&mut reader, last);
+        std::thread::spawn(move || {
+            value(&mut reader, &format!("SELECT count(*) FROM snowflake_poll(NULL::orders, {last}, wait => '20 s')"))
+        })
+    });
+    let wait = "SELECT count(*) = 3 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%20 s%'";
+    cluster.wait_until(wait);
+    insert(&mut writer);
+    assert_eq!(waiting.map(|reader| reader.join().expect("rows")), ["1", "1", "1"]);
+}
+
+#[test]
+fn a_poll_that_waits_makes_way_for_whoever_waits_for_a_lock_of_its_table() {
+    let cluster = server(7);
+    let [mut reader, mut owner] = [(); 2].map(|()| cluster.connect());
+    owner.batch_execute(ORDERS).expect("a table");
+    let waiting = std::thread::spawn(move || {
+        value(&mut reader, "SELECT count(*) FROM snowflake_poll(NULL::orders, 0, wait => '1 minute')")
+    });
+    cluster.wait_until("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')");
+    owner.batch_execute("SET lock_timeout = '20 s'; ALTER TABLE orders ADD n integer").expect("a column");
+    assert_eq!(waiting.join().expect("no rows"), "0");
+}
+
+#[test]
+fn a_poll_finds_what_a_policy_names_without_a_schema() {
+    let cluster = server(7);
+    let mut client = cluster.connect();
+    client
+        .batch_execute(&format!(
+            "{ORDERS}; INSERT INTO orders DEFAULT VALUES; CREATE TABLE members (name name); CREATE ROLE reader;
+             GRANT SELECT ON orders, members TO reader; INSERT INTO members VALUES ('reader');
+             CREATE FUNCTION is_member() RETURNS boolean LANGUAGE plpgsql STABLE
+                 AS 'BEGIN RETURN EXISTS (SELECT FROM members WHERE name = current_user); END';
+             CREATE POLICY own ON orders USING (is_member()); ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
+             SET ROLE reader"
+        ))
+        .expect("a policy");
+    cluster.wait_until("SELECT snowflake_horizon() > max(id) FROM orders");
+    assert_eq!(polled(&mut client, 0).len(), 1);
+}
+
+#[test]
+fn a_reader_leaves_the_layout_open_and_a_new_worker_begins_above_the_horizon() {
+    let cluster = server_with_clock(7);
+    let mut client = cluster.connect();
+    assert_eq!(horizon(&mut client), None);
+    client.batch_execute("SELECT snowflake_set_layout('js')").expect("a layout, before the first ID");
+    value(&mut client, "SELECT snowflake_nextval()");
+    let read = horizon(&mut client);
+    cluster.set_clock(-3.0);
+    client.batch_execute("SELECT snowflake_set_worker_id(3)").expect("a worker");
+    let next: i64 = value(&mut client, "SELECT snowflake_nextval()").parse().expect("an ID");
+    assert!(Some(next) >= read, "{next} is below {read:?}");
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn no_function_calls_what_others_have_made() {
     let mut client = cluster.connect();
     let open =
         "SELECT string_agg(oid::regprocedure::text, ', ') FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-        AND prosqlbody IS NULL AND proname <> 'snowflake_take' AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']";
+        AND prosqlbody IS NULL AND proname NOT IN ('snowflake_take', 'snowflake_poll') AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']";
     assert_eq!(value(&mut client, open), "NULL");
     let calls = "SELECT string_agg(DISTINCT pg_describe_object(refclassid, refobjid, 0), ', ') FROM pg_depend
         LEFT JOIN pg_proc p ON refclassid = 'pg_proc'::regclass AND p.oid = refobjid
@@ -176,7 +176,8 @@ fn no_function_calls_what_others_have_made() {
     // Better fits for every call, in the schema of the functions and in that of temporary objects.
     client
         .batch_execute(
-            "CREATE ROLE hostile; GRANT ALL ON SCHEMA public TO hostile; SET ROLE hostile;
+            "CREATE TABLE polled (id bigint PRIMARY KEY); CREATE ROLE hostile; GRANT ALL ON SCHEMA public TO hostile;
+             SET ROLE hostile;
              CREATE FUNCTION trap() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''trap''; END';
              CREATE FUNCTION public.format(text, bigint) RETURNS text LANGUAGE sql AS 'SELECT public.trap()::text';
              CREATE FUNCTION public.format(text, text, text) RETURNS text LANGUAGE sql AS 'SELECT public.trap()::text';
@@ -201,6 +202,7 @@ fn no_function_calls_what_others_have_made() {
         "SELECT snowflake_advance(1)",
         "SELECT snowflake_set_worker_id(7)",
         "SELECT count(*) FROM snowflake_layouts",
+        "SELECT count(*) FROM snowflake_poll(NULL::public.polled, 0, wait => '10 ms')",
     ] {
         value(&mut client, query);
     }
