@@ -151,12 +151,15 @@ BEGIN
             MESSAGE = format('cannot execute %s in a read-only transaction', function),
             DETAIL = 'The horizon is kept in sequences.', HINT = 'Use a transaction that may write.';
     END IF;
-    problem := CASE
-        -- A reader leaves the layout open that is chosen before the first ID.
-        WHEN ids.snowflake_last() IS NULL OR (SELECT log_cnt = 0 FROM ids.snowflake_began)
-            THEN ids.snowflake_problem_of_database()
+    last := ids.snowflake_last();
+    IF last IS NULL OR (SELECT log_cnt = 0 FROM ids.snowflake_began) THEN
+        problem := ids.snowflake_problem_of_database();
+    END IF;
+    -- Before the first ID, the layout can still be chosen.
+    IF problem.message IS NULL AND last IS NOT NULL THEN
         -- mutant: hosted-poll-moves
-        ELSE ids.snowflake_follow_clock(function = 'snowflake_horizon()') END;
+        problem := ids.snowflake_follow_clock(function = 'snowflake_horizon()');
+    END IF;
     IF problem.message IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = problem.code, MESSAGE = problem.message, DETAIL = problem.detail,
             HINT = problem.hint;
