@@ -21,7 +21,7 @@ BEGIN
             DETAIL = 'It is 0 after nextval(), as it is after a dump was restored: IDs could repeat unnoticed.',
             HINT = 'Use UUIDs here, or another server: the sequences of PostgreSQL itself keep it.';
     END IF;
-    PERFORM ids.snowflake_register(pg_current_xact_id()::text);
+    PERFORM ids.snowflake_register(concat_ws(' ', pg_current_xact_id(), ids.snowflake_directory_made()));
     DELETE FROM ids.snowflake_database;
     INSERT INTO ids.snowflake_database (system_identifier, database, relation, inserted_by, catalog_xmin, version)
         SELECT system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()),

@@ -338,7 +338,8 @@ COMMENT ON FUNCTION ids.snowflake_layout() IS 'layout of this database, from sno
 COMMENT ON FUNCTION ids.snowflake_worker_id() IS 'worker ID of this database, from snowflake_set_worker_id()';
 COMMENT ON FUNCTION ids.snowflake_datacenter_id() IS 'data center of this database, from snowflake_set_worker_id()';
 COMMENT ON FUNCTION ids.snowflake_registration() IS
-    'not to be called: which call of snowflake_set_worker_id() is in force; NULL after rows of a dump were restored';
+    'not to be called: which call of snowflake_set_worker_id() is in force, and in PGlite when its directory was made; '
+    'NULL after rows of a dump were restored';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_own_fields() RETURNS ids.snowflake_fields
     LANGUAGE sql STABLE PARALLEL SAFE

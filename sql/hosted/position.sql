@@ -64,6 +64,23 @@ CREATE OR REPLACE FUNCTION ids.snowflake_start() RETURNS bigint
         * 1000000)::bigint;
 COMMENT ON FUNCTION ids.snowflake_start() IS 'not to be called: when this server started, in Unix microseconds';
 
+-- In PGlite, when its directory was made, in Unix seconds: loadDataDir restores the times of files, but not those of
+-- directories. All else in a copy is equal there. pg_tblspc stays empty, so neither use nor a reload changes its time,
+-- except in OPFS, where directories have no size. NULL there, and on servers, whose standbys have directories of their
+-- own.
+CREATE OR REPLACE FUNCTION ids.snowflake_directory_made() RETURNS bigint
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF version() LIKE '%emscripten%' AND has_function_privilege('pg_stat_file(text)', 'EXECUTE') THEN
+        RETURN (SELECT extract(epoch FROM own.modification)
+            FROM pg_stat_file('pg_tblspc') own, pg_stat_file('base') other WHERE other.size > 0);
+    END IF;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION ids.snowflake_directory_made() IS
+    'not to be called: when the directory was made in PGlite, in Unix seconds; NULL on servers';
+
 -- Whether others have set sequences.
 CREATE OR REPLACE FUNCTION ids.snowflake_is_set_back() RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

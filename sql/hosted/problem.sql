@@ -31,7 +31,8 @@ BEGIN
         OR owned.relation <> 'ids.snowflake_database'::regclass
             OR owned.system_identifier <> (SELECT system_identifier FROM pg_control_system())
             -- mutant: hosted-upgraded
-            AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = ids.snowflake_catalog_xmin())) THEN
+            AND (owned.inserted_by::xid::text <> owned.xmin OR owned.catalog_xmin = ids.snowflake_catalog_xmin())
+        OR nullif(split_part(ids.snowflake_registration(), ' ', 2), '') <> ids.snowflake_directory_made()::text) THEN
         RETURN ROW('not started', '55000', 'this database is a copy of another one with the same worker ID',
             format('Worker %s was set in the database that this one was restored or copied from.',
                 ids.snowflake_worker_id()),

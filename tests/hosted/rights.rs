@@ -81,6 +81,7 @@ const FOR_THE_OWNER: &[&str] = &[
     "snowflake_advance",
     "snowflake_begin_session",
     "snowflake_catalog_xmin",
+    "snowflake_directory_made",
     "snowflake_follow_clock",
     "snowflake_guard_database",
     "snowflake_id_at",

@@ -1,4 +1,4 @@
-// One PGlite for tests/programs/clients/pglite.rs: each line on stdin is a request, and each on stdout its answer, in JSON.
+// One PGlite for tests/programs/clients/pglite.rs: a line of stdin is a request, and one of stdout its answer, in JSON.
 // node pglite.js [DIRECTORY [DUMP]]; an empty DIRECTORY is one in memory.
 
 import { PGlite } from "@electric-sql/pglite";
