@@ -66,18 +66,20 @@ BEGIN
             RETURN problem;
         END IF;
     END IF;
-    BEGIN
-        LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
-        ms := ids.snowflake_unix_ms();
-        past := ids.snowflake_tick(ms, f) - 1;
-        IF moves AND ms BETWEEN f.epoch AND f.issues_until AND (SELECT log_cnt > 0 FROM ids.snowflake_began)
-            AND coalesce(ids.snowflake_last_of_both(ms, f), -1) < past
-        THEN
-            PERFORM ids.snowflake_set_last(past);
-        END IF;
-        RAISE SQLSTATE 'SN000';
-    EXCEPTION WHEN SQLSTATE 'SN000' OR lock_not_available THEN
-    END;
+    IF moves THEN
+        BEGIN
+            LOCK TABLE ids.snowflake_lock IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
+            ms := ids.snowflake_unix_ms();
+            past := ids.snowflake_tick(ms, f) - 1;
+            IF ms BETWEEN f.epoch AND f.issues_until AND (SELECT log_cnt > 0 FROM ids.snowflake_began)
+                AND coalesce(ids.snowflake_last_of_both(ms, f), -1) < past
+            THEN
+                PERFORM ids.snowflake_set_last(past);
+            END IF;
+            RAISE SQLSTATE 'SN000';
+        EXCEPTION WHEN SQLSTATE 'SN000' OR lock_not_available THEN
+        END;
+    END IF;
     BEGIN
         PERFORM set_config('hosted_snowflake.block', ids.snowflake_id_at(
             currval('ids.snowflake_position'::regclass), f) || ' ' || coalesce(own_last::text, ''), false);

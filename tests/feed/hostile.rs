@@ -1,9 +1,10 @@
 //! A server that lies gives wrong rows of its own, and nothing else. Objects of others change nothing.
 
 use super::fixture::{Fleet, insert, read, read_all, wait_for_rows};
-use super::liar::{Answer, Liar, columns, data, message, row};
+use super::liar::{Answer, Liar, columns, data, row};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use testbed::hostile::message;
 use testbed::postgres::error::SqlState;
 use testbed::{PATIENCE, error, test, value};
 

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
 use testbed::default_layout;
+use testbed::hostile::{message, read_body};
 
 /// What the server answers when it is asked for its rows.
 #[derive(Clone)]
@@ -139,17 +140,4 @@ pub fn data(row: &[Option<&[u8]>]) -> Vec<u8> {
         body.extend(value.unwrap_or_default());
     }
     message(b'D', &body)
-}
-
-pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(body.len() + 4).expect("a length").to_be_bytes();
-    [&[kind], length.as_slice(), body].concat()
-}
-
-fn read_body(client: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let mut length = [0; 4];
-    client.read_exact(&mut length)?;
-    let mut body = vec![0; u32::from_be_bytes(length).saturating_sub(4) as usize];
-    client.read_exact(&mut body)?;
-    Ok(body)
 }

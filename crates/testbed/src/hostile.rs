@@ -140,7 +140,8 @@ fn read_message(client: &mut TcpStream) -> io::Result<u8> {
     Ok(kind[0])
 }
 
-fn read_body(client: &mut TcpStream) -> io::Result<Vec<u8>> {
+/// What comes after the type of a message.
+pub fn read_body(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     client.read_exact(&mut length)?;
     let mut body = vec![0; u32::from_be_bytes(length).saturating_sub(4) as usize];
@@ -148,7 +149,8 @@ fn read_body(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+/// A message of a server, by its type.
+pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).expect("a length").to_be_bytes();
     [&[kind], length.as_slice(), body].concat()
 }

@@ -11,7 +11,7 @@ mod copies;
 mod disk;
 mod faults;
 mod host;
-mod hostile;
+pub mod hostile;
 mod installation;
 mod keeper;
 mod load;
