@@ -166,9 +166,11 @@ fn row(length: usize, value: &[u8]) -> Vec<u8> {
     [&[0, 1], length.as_slice(), value].concat()
 }
 
+/// libpq accepts at most 30,000 bytes of one, and goes through all that it has for each.
 fn send_parameters(client: &mut TcpStream) -> io::Result<()> {
+    let value = "x".repeat(29_000);
     for nth in 0_u64.. {
-        client.write_all(&message(b'S', format!("{nth}\0{}\0", "x".repeat(8000)).as_bytes()))?;
+        client.write_all(&message(b'S', format!("{nth}\0{value}\0").as_bytes()))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -143,6 +143,7 @@ pub fn run(
     if is_whole && std::env::var_os("RECORD").is_some() {
         recorded.record(&times);
     }
+    lock(&FAILED).iter().for_each(|failed| println!("\nfailed: {failed}"));
     if outcome.is_ok() { conclusion.exit_code() } else { ExitCode::FAILURE }
 }
 
@@ -159,6 +160,12 @@ static RUNNING: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
 /// Whether a test could not be run on this machine.
 static HAS_SKIPPED: AtomicBool = AtomicBool::new(false);
 
+/// The tests that have failed, and why. They are shown at the very end: whoever has only that can mend them.
+static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// How much is shown there of what a failure says, in characters.
+const LONGEST_REASON: usize = 1000;
+
 fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Taken>) -> Trial {
     static ALONE: Mutex<()> = Mutex::new(());
     let times = Arc::clone(times);
@@ -172,16 +179,22 @@ fn trial(Case { name, kind, run }: Case, check: Check, times: &Arc<Taken>) -> Tr
             }
             let (outcome, traces) = Traces::of(|| catch_unwind(AssertUnwindSafe(run)));
             lock(&RUNNING).remove(&name);
-            lock(&times).push((name, began.elapsed()));
-            match outcome {
+            lock(&times).push((name.clone(), began.elapsed()));
+            let outcome = match outcome {
                 Ok(outcome) => outcome.and_then(|()| Ok(check(&traces)?)).map(|()| Completion::Completed),
-                Err(panic) => {
-                    let skipped = panic.downcast().unwrap_or_else(|panic| resume_unwind(panic));
-                    let Skipped { reason, by_version } = *skipped;
-                    HAS_SKIPPED.fetch_or(!by_version, Ordering::Relaxed);
-                    Ok(Completion::ignored_with(reason))
-                }
+                Err(panic) => match panic.downcast_ref() {
+                    Some(Skipped { reason, by_version }) => {
+                        HAS_SKIPPED.fetch_or(!by_version, Ordering::Relaxed);
+                        Ok(Completion::ignored_with(reason))
+                    }
+                    None => Err(Failed::from(reason(&*panic))),
+                },
+            };
+            if let Err(failed) = &outcome {
+                let why = failed.message().unwrap_or_default();
+                lock(&FAILED).push(format!("{name}: {}", why.chars().take(LONGEST_REASON).collect::<String>()));
             }
+            outcome
         }
     };
     let trial = Trial::ignorable_test(name, timed);
