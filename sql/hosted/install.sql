@@ -95,6 +95,11 @@ BEGIN
     END IF;
     -- "already exists, skipping"
     PERFORM set_config('client_min_messages', 'warning', true), set_config('standard_conforming_strings', 'on', true);
+    -- For rights.sql: what was there before.
+    PERFORM set_config('snowflake_hosted.old', coalesce(string_agg(oid::text, ' '), ''), true) FROM (
+        SELECT oid FROM pg_proc WHERE pronamespace = schema::regnamespace AND proname LIKE 'snowflake%'
+        UNION ALL
+        SELECT oid FROM pg_class WHERE relnamespace = schema::regnamespace AND relname LIKE 'snowflake%') objects;
     BEGIN
         -- Empty lines separate statements, and no statement has one.
         FOREACH paragraph IN ARRAY string_to_array(replace(script, 'ids.snowflake', schema || '.snowflake'),

@@ -145,16 +145,23 @@ fn default_privileges_give_nobody_the_position() {
         )
         .expect("privileges");
     install(&mut client, 7);
-    client.batch_execute("SET ROLE web").expect("a role");
-    value(&mut client, "SELECT snowflake_nextval()");
-    for query in [
-        "SELECT setval('snowflake_position', 1)",
-        "SELECT setval('snowflake_began', 1)",
-        "DELETE FROM snowflake_database",
-        "SELECT snowflake_advance(1)",
-        "SELECT snowflake_set_worker_id(8)",
-    ] {
-        assert_eq!(error(&mut client, query).code().code(), "42501", "{query}");
+    // As an older script, which did not have these.
+    let older = "DROP SEQUENCE snowflake_pending_until; DROP FUNCTION snowflake_advance";
+    for prepare in ["", older] {
+        client.batch_execute(&format!("RESET ROLE; {prepare}")).expect("an owner");
+        client.batch_execute(&hosted_script()).expect("the script");
+        client.batch_execute("SET ROLE web").expect("a role");
+        value(&mut client, "SELECT snowflake_nextval()");
+        for query in [
+            "SELECT setval('snowflake_position', 1)",
+            "SELECT setval('snowflake_began', 1)",
+            "SELECT setval('snowflake_pending_until', 1)",
+            "DELETE FROM snowflake_database",
+            "SELECT snowflake_advance(1)",
+            "SELECT snowflake_set_worker_id(8)",
+        ] {
+            assert_eq!(error(&mut client, query).code().code(), "42501", "{query}");
+        }
     }
 }
 
