@@ -4,7 +4,7 @@
 //! the cost of the same query without calls, and shown. What counts is CPU time of the backend, as the operating system
 //! accounts for it.
 
-use crate::contenders::{self, CLOCK, OURS, SEQUENCE, UNTRACKED, calls};
+use crate::contenders::{self, CLOCK, Contender, HOSTED, OURS, SEQUENCE, UNTRACKED, calls};
 use crate::effort::Effort;
 use crate::measure::{Backend, cpu_time, nanoseconds, rounds, wal_written};
 use crate::servers::Servers;
@@ -16,7 +16,16 @@ pub const CPU: Question =
     Question { part: "cost", case: "CPU time of one ID", unit: "ns", better: Better::Lower, reference: OURS.name };
 /// Of the first ID of a transaction, with the transaction.
 pub const TRANSACTION: Question = Question { case: "CPU time of a transaction with one ID", ..CPU };
+/// Of readers by ID, and of those by transaction ID.
+const HORIZON: Question =
+    Question { case: "CPU time of a transaction with one horizon", reference: HORIZONS[0].name, ..CPU };
 const WAL: Question = Question { case: "WAL of one ID", unit: "bytes", ..CPU };
+
+const HORIZONS: [Contender; 3] = [
+    Contender { name: "snowflake_horizon()", expression: "snowflake_horizon()", ..OURS },
+    Contender { name: "snowflake_horizon(), plain SQL", expression: "snowflake_horizon()", ..HOSTED },
+    Contender { name: "pg_snapshot_xmin()", expression: "pg_snapshot_xmin(pg_current_snapshot())", ..OURS },
+];
 
 const CALLS: u32 = 3_500;
 
@@ -48,7 +57,8 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
         report.add(&CPU, contender.name, values);
     }
     report.add(&CPU, "(taken off: the statement without calls)", loops);
-    transactions(servers, effort, report);
+    transactions(servers, effort, report, &TRANSACTION, &[OURS, UNTRACKED, CLOCK, SEQUENCE]);
+    transactions(servers, effort, report, &HORIZON, &HORIZONS);
 
     let mut client = servers.connect(Setting::Default);
     for contender in contenders.iter().filter(|contender| contender.setting == Setting::Default) {
@@ -61,10 +71,15 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
     }
 }
 
-/// Transactions of one ID each, in a procedure, so that the client and the network have no part in it.
-fn transactions(servers: &Servers, effort: Effort, report: &mut Report) {
+/// Transactions of one call each, in a procedure, so that the client and the network have no part in it.
+fn transactions(
+    servers: &Servers,
+    effort: Effort,
+    report: &mut Report,
+    question: &'static Question,
+    contenders: &[Contender],
+) {
     const COUNT: u32 = 20_000;
-    let contenders = [OURS, UNTRACKED, CLOCK, SEQUENCE];
     let mut entries: Vec<_> =
         contenders.iter().map(|contender| (Backend::of(servers, contender), contender.expression)).collect();
     let costs = rounds(effort.pick(40, 5), &mut entries, |(backend, expression)| {
@@ -74,6 +89,6 @@ fn transactions(servers: &Servers, effort: Effort, report: &mut Report) {
         nanoseconds(cpu_time(backend.process()) - before) / f64::from(COUNT)
     });
     for (contender, values) in contenders.iter().zip(costs) {
-        report.add(&TRANSACTION, contender.name, values);
+        report.add(question, contender.name, values);
     }
 }
