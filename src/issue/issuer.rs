@@ -356,15 +356,17 @@ fn behind(layout: &Layout, now: UnixMs, until: UnixMs) -> IssueError {
     IssueError::ClockBehind { last, issued, now, until, limit }
 }
 
-/// How long a call may wait for the clock. A call may always wait for the next tick if this one is full. The first call
-/// after a start may have to let the clock pass the floor, which is not the clock's fault.
+/// How long a call may wait for the clock. The first call after a start may have to let the clock pass the floor, which
+/// is not the clock's fault. Ticks may be long: IDs begin in the one above the floor, and the clock has to reach one, as
+/// if a tick is full.
 fn max_wait(layout: &Layout) -> Duration {
-    let mut max_wait = gucs::max_wait_ms().saturating_add(2 * layout.tick_ms());
+    let mut max_wait = gucs::max_wait_ms();
     if shared().generator.counts().issued == 0 {
         // Twice the wait, in case it was counted from a little later.
         let is_started = shared().generator.is_started();
         let wait = if is_started { gucs::start_wait_ms(layout) } else { gucs::first_wait_ms(layout) };
         max_wait = max_wait.max(2 * wait);
     }
-    Duration::from_millis(max_wait)
+    // mutant: waits-for-ticks
+    Duration::from_millis(max_wait.saturating_add(2 * layout.tick_ms()))
 }

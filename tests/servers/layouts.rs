@@ -1,9 +1,11 @@
 //! Layouts of every kind, on servers that are killed, lose their mark, or come to the end of their layout.
 
 use snowflake_core::id::layout::Layout;
-use std::time::Instant;
+use std::fs;
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
 use testbed::postgres::Client;
-use testbed::{Cluster, Load, PATIENCE, Signal, Witness, error, real_time, skip, test, value};
+use testbed::{Cluster, Load, PATIENCE, Signal, Witness, error, real_time, skip, sleep_past, test, value};
 
 fn server(layout: &str) -> (Cluster, Client) {
     let cluster = Cluster::builder().worker(3).set("snowflake_pg.layout", layout).set("timezone", "UTC").start();
@@ -24,7 +26,7 @@ fn every_layout_that_can_issue_does_so_also_after_a_crash() {
         "t41 s8 d3 w4 unit=7ms epoch=0",
         "t50 w5 epoch=2020-01-01T00:00:00Z",
     ];
-    std::thread::scope(|scope| {
+    scope(|scope| {
         for layout in layouts {
             scope.spawn(move || issues_its_ids_also_after_a_crash(layout));
         }
@@ -37,7 +39,7 @@ fn issues_its_ids_also_after_a_crash(layout: &str) {
     let load = Load::start(&cluster, 3, "SELECT snowflake_nextval() FROM generate_series(1, 20)");
     load.wait_for_ids();
     cluster.restart(Signal::KILL);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    sleep(Duration::from_millis(300));
     let report = load.finish();
     report.assert_unique_and_ordered();
     assert!(report.ids() > 60 && report.errors().is_empty(), "{layout}: {} IDs, {:?}", report.ids(), report.errors());
@@ -86,7 +88,7 @@ fn loses_its_mark(layout: &str, exhaustion: &str, query: &str) {
         }
     }
     cluster.stop(Signal::KILL);
-    std::fs::remove_file(cluster.mark_file()).expect("the mark");
+    fs::remove_file(cluster.mark_file()).expect("the mark");
     cluster.start();
     witness.connect(&cluster);
     // The first tick above all that can have been issued may be further ahead than max_borrow for the rest of a tick.
@@ -97,6 +99,30 @@ fn loses_its_mark(layout: &str, exhaustion: &str, query: &str) {
     let report = witness.report();
     report.assert_unique_and_ordered();
     assert!(report.largest_lead_ms(&layout, 0) <= 5000, "further ahead than max_borrow");
+}
+
+/// IDs begin with the second above the floor, and the clock has to reach one from which that is no further ahead than
+/// `max_borrow`. Whatever part of a second it shows, the first call waits for it.
+#[test]
+fn a_mark_that_is_lost_of_a_layout_of_seconds_makes_the_first_call_wait_and_not_fail() {
+    scope(|scope| {
+        for nth in 0..4 {
+            scope.spawn(move || {
+                let mut cluster = server("t32 w10 s8 unit=1s epoch=2024-01-01T00:00:00Z").0;
+                let mut witness = Witness::of(&cluster);
+                for _ in 0..2 {
+                    witness.next_id().expect("an ID");
+                    sleep_past(real_time().next_multiple_of(1000) + nth * 250);
+                    cluster.stop(Signal::KILL);
+                    fs::remove_file(cluster.mark_file()).expect("the mark");
+                    cluster.start();
+                    witness.connect(&cluster);
+                    witness.next_id().expect("an ID after a wait");
+                }
+                witness.report().assert_unique_and_ordered();
+            });
+        }
+    });
 }
 
 /// It could not issue anything, and the way back would be one to smaller IDs.
