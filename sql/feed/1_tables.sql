@@ -23,6 +23,7 @@ CREATE TABLE snowflake_feed.member (
     home name,
     system_identifier bigint NOT NULL,
     database oid NOT NULL,
+    timeline text,
     layout text NOT NULL,
     worker text,
     read_to bigint NOT NULL,
@@ -38,6 +39,8 @@ COMMENT ON COLUMN snowflake_feed.member.home IS
     'schema of the functions in plain SQL on a hosted database; NULL if the server has the extension snowflake_pg';
 COMMENT ON COLUMN snowflake_feed.member.system_identifier IS
     'as it was when the server was added or accepted; a failover keeps it, and the database''s OID';
+COMMENT ON COLUMN snowflake_feed.member.timeline IS
+    'of WAL, the highest it has had; NULL if it is hosted, or has always been a standby';
 COMMENT ON COLUMN snowflake_feed.member.worker IS 'worker ID when it was last asked, below a data center''s';
 COMMENT ON COLUMN snowflake_feed.member.read_to IS 'all its rows up to this ID have been returned';
 COMMENT ON COLUMN snowflake_feed.member.retry_at IS 'while it has a problem, it is not asked before this time';

@@ -100,6 +100,8 @@ CREATE FUNCTION snowflake_feed.open(server name, home name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     connection CONSTANT text := snowflake_feed.connection(server);
+    -- Its service replaces a primary, and may not say on which timeline.
+    is_hosted CONSTANT boolean := home IS NOT NULL;
     answer text[];
 BEGIN
     IF connection IS NULL THEN
@@ -117,6 +119,7 @@ BEGIN
             pg_catalog.set_config('intervalstyle', 'postgres', false),
             pg_catalog.set_config('extra_float_digits', '3', false),
             pg_catalog.set_config('bytea_output', 'hex', false),
+            pg_catalog.set_config('lc_monetary', 'C', false),
             pg_catalog.set_config('client_min_messages', 'error', false),
             pg_catalog.set_config('default_transaction_read_only', 'off', false),
             pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
@@ -137,20 +140,25 @@ BEGIN
                 -- Without its name: it can have several.
                 coalesce(substring(s.layout FROM '[(](.*)[)]$'), s.layout),
                 concat_ws('/', s.datacenter_id, s.worker_id),
-                set_config('snowflake_feed.horizon', coalesce(h.id, 0)::text, true)]
+                set_config('snowflake_feed.horizon', coalesce(h.id, 0)::text, true), %2$s]
             FROM (SELECT %1$I.snowflake_horizon() OFFSET 0) AS h (id), pg_control_system() c, pg_database d,
                 %1$I.snowflake_status s
             WHERE d.datname = current_database();
         PREPARE snowflake_feed_bound (timestamptz) AS SELECT ARRAY[%1$I.snowflake_bound($1, '>=')::text];
         PREPARE snowflake_feed_writers AS SELECT ARRAY[EXISTS (SELECT FROM %1$I.snowflake_writers)::text];
         SELECT '{}'
-        $q$, home));
+        $q$, home, CASE WHEN is_hosted THEN 'NULL' ELSE
+            -- That of the control file is older until a checkpoint has ended.
+            'CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END' END));
 END $$;
 COMMENT ON FUNCTION snowflake_feed.open(name, name) IS 'not to be called: connects to a server';
 
 CREATE FUNCTION snowflake_feed.learn(INOUT member snowflake_feed.member, answer text[])
     LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- These are stored. dblink takes texts that are not valid in the encoding of the database.
+    -- mutant: feed-valid-texts
+    PERFORM convert_to(answer::text, getdatabaseencoding());
     -- mutant: feed-whose-horizon
     IF (answer[3]::bigint, answer[4]::oid) <> (member.system_identifier, member.database) THEN
         RAISE EXCEPTION 'server "%" is another database than before', member.server
@@ -165,6 +173,14 @@ BEGIN
             DETAIL = format('Its layout is "%s", and was "%s".', answer[5], member.layout),
             HINT = 'Restore its layout: IDs of different layouts have no common order.';
     END IF;
+    -- mutant: feed-older-timeline
+    IF answer[8] COLLATE "C" < member.timeline COLLATE "C" THEN
+        RAISE EXCEPTION 'server "%" is on an older timeline than before', member.server
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('Its timeline is %s, and was %s: it was replaced, and still runs.', answer[8],
+                member.timeline),
+            HINT = 'Stop it, or take its host out of the foreign server''s options.';
+    END IF;
     IF answer[1] IS NULL THEN
         RAISE EXCEPTION 'server "%" has no horizon', member.server
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL =
@@ -174,6 +190,7 @@ BEGIN
     END IF;
     member.system_identifier := answer[3];
     member.database := answer[4];
+    member.timeline := coalesce(left(answer[8], 8), member.timeline);
     member.layout := left(answer[5], 100);
     member.worker := left(nullif(answer[6], ''), 20);
     member.horizon := answer[1];

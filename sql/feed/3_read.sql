@@ -37,7 +37,7 @@ CREATE FUNCTION snowflake_feed.read_marked(relation anyelement, feed text, max_r
     RETURNS SETOF record
     -- dblink has notices about queries that cannot be sent.
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
-    SET array_nulls = on AS $$
+    SET array_nulls = on SET lc_monetary = 'C' AS $$
 DECLARE
     row_type CONSTANT regtype := pg_typeof(relation);
     this snowflake_feed.feed;
@@ -184,8 +184,8 @@ BEGIN
             -- mutant: feed-position
             m.read_to := greatest(m.read_to, bound - 1);
         END IF;
-        UPDATE snowflake_feed.member o SET worker = m.worker, read_to = m.read_to, horizon = m.horizon,
-            horizon_at = m.horizon_at, asked_at = m.asked_at, problem = m.problem,
+        UPDATE snowflake_feed.member o SET worker = m.worker, timeline = m.timeline, read_to = m.read_to,
+            horizon = m.horizon, horizon_at = m.horizon_at, asked_at = m.asked_at, problem = m.problem,
             problem_since = CASE WHEN m.problem IS NOT NULL THEN coalesce(m.problem_since, m.asked_at) END,
             retry_at = m.retry_at
             WHERE o.feed = m.feed AND o.server = m.server;

@@ -80,6 +80,10 @@ BEGIN
     m.read_to := m.horizon - 1;
     IF since IS NOT NULL THEN
         answer := snowflake_feed.ask(connection, format('EXECUTE snowflake_feed_bound (%L)', since));
+        IF answer[1] IS NULL THEN
+            RAISE EXCEPTION 'since is after the last time of the layout' USING ERRCODE = 'invalid_parameter_value',
+                DETAIL = format('The value is %s.', since), HINT = 'To return new rows alone, leave it out.';
+        END IF;
         m.read_to := least(m.read_to, greatest(answer[1]::bigint, 1) - 1);
     END IF;
     -- Fails if the role there may not read it, or if it has no such column of integers.
@@ -110,10 +114,19 @@ BEGIN
     END IF;
     m.system_identifier := NULL;
     m.database := NULL;
+    m.timeline := NULL;
     m := snowflake_feed.meet(m);
+    -- mutant: feed-accepts-behind
+    IF m.horizon <= m.read_to THEN
+        RAISE EXCEPTION 'server "%" may issue IDs below those that were read', server
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('Its horizon is %s, and the feed has read to %s.', m.horizon, m.read_to),
+            HINT = format('Before rows are inserted there, call snowflake_advance(%s). Rows that were inserted since '
+                'it replaced the one before, with smaller IDs, are missed.', m.read_to);
+    END IF;
     UPDATE snowflake_feed.member o SET system_identifier = m.system_identifier, database = m.database,
-        worker = m.worker, horizon = m.horizon, horizon_at = m.horizon_at, asked_at = m.asked_at, problem = NULL,
-        problem_since = NULL, retry_at = NULL
+        timeline = m.timeline, worker = m.worker, horizon = m.horizon, horizon_at = m.horizon_at,
+        asked_at = m.asked_at, problem = NULL, problem_since = NULL, retry_at = NULL
         WHERE o.feed = m.feed AND o.server = m.server;
 END $$;
 COMMENT ON FUNCTION snowflake_feed.accept_server(text, name) IS

@@ -7,7 +7,7 @@ BEGIN
         GRANT USAGE ON SCHEMA snowflake_feed TO %1$s;
         GRANT SELECT ON snowflake_feed.feed, snowflake_feed.member, snowflake_feed.servers TO %1$s;
         GRANT UPDATE (returned_to) ON snowflake_feed.feed TO %1$s;
-        GRANT UPDATE (worker, read_to, horizon, horizon_at, asked_at, problem, problem_since, retry_at)
+        GRANT UPDATE (worker, timeline, read_to, horizon, horizon_at, asked_at, problem, problem_since, retry_at)
             ON snowflake_feed.member TO %1$s;
         GRANT EXECUTE ON FUNCTION snowflake_feed.read, snowflake_feed.read_marked, snowflake_feed.lock,
             snowflake_feed.query, snowflake_feed.describe, snowflake_feed.request,

@@ -357,8 +357,8 @@ fn behind(layout: &Layout, now: UnixMs, until: UnixMs) -> IssueError {
 }
 
 /// How long a call may wait for the clock. The first call after a start may have to let the clock pass the floor, which
-/// is not the clock's fault. Ticks may be long: IDs begin in the one above the floor, and the clock has to reach one, as
-/// if a tick is full.
+/// is not the clock's fault. Ticks may be long: IDs begin in the one above the floor, and the clock has to reach one,
+/// as if a tick is full.
 fn max_wait(layout: &Layout) -> Duration {
     let mut max_wait = gucs::max_wait_ms();
     if shared().generator.counts().issued == 0 {

@@ -53,6 +53,7 @@ fn a_server_that_lies_spoils_no_row_of_others_and_is_named() {
         (Answer::Rows(horizon(), Some("infinity".into()), vec![]), "server has sent what it was not asked for"),
         (Answer::Rows(horizon(), None, vec![]), "server has sent what it was not asked for"),
         (Answer::Rows(horizon(), Some("epoch of mine".into()), vec![]), "invalid input syntax for type timestamp"),
+        (Answer::Worker(FAR, b"\xff"), "invalid byte sequence"),
         (with(vec![row(1, "old")]), "server has sent what it was not asked for"),
         (with(vec![(None, text("(x,1)"))]), "server has sent what it was not asked for"),
         (with(vec![(Some("5".into()), None)]), "server has sent what it was not asked for"),

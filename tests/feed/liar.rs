@@ -12,6 +12,8 @@ use testbed::hostile::{message, read_body};
 pub enum Answer {
     /// A horizon and its time, as the first result; then rows.
     Rows(Option<String>, Option<String>, Vec<Row>),
+    /// A horizon, and what it says is its worker.
+    Worker(i64, &'static [u8]),
     /// An error: its SQLSTATE and message.
     Error(&'static str, Vec<u8>),
     /// The same bytes, as long as the client takes them, after some others.
@@ -92,6 +94,11 @@ fn serve(mut client: TcpStream, port: u16, told: &Mutex<Answer>) -> io::Result<(
                         both.extend(result(&rows.iter().map(<[_; 2]>::as_slice).collect::<Vec<_>>()));
                     }
                     both
+                }
+                Answer::Worker(horizon, worker) => {
+                    let of = format!("{horizon},2026-01-01 00:00:00+00,{port},1,\"{}\"", default_layout());
+                    let told = [b"{", of.as_bytes(), b",", worker, b",0}"].concat();
+                    [result(&[&[Some(&told)]]), result(&[])].concat()
                 }
                 Answer::Error(state, text) => {
                     let fields = [b"SERROR\0C", state.as_bytes(), b"\0M", text.as_slice(), b"\0\0"].concat();

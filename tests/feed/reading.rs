@@ -96,12 +96,14 @@ fn columns_are_matched_by_name_and_values_arrive_as_they_were_under_all_settings
 fn wrong_arguments_are_refused_in_words() {
     let fleet = Fleet::start(1);
     let mut client = fleet.reader.connect();
+    value(&mut client, "SELECT snowflake_feed.create('other', 'public.outbox')::text");
     for (query, message) in [
         ("SELECT snowflake_feed.create('new', 'outbox')", "invalid name of a table: \"outbox\""),
         ("SELECT snowflake_feed.create('all', 'public.outbox')", "feed \"all\" already exists"),
         ("SELECT snowflake_feed.create(NULL, 'public.outbox')", "feed, source and column_name must not be null"),
         ("SELECT snowflake_feed.add_server('none', 's0')", "feed \"none\" does not exist"),
         ("SELECT snowflake_feed.add_server('all', 's0')", "feed \"all\" already has server \"s0\""),
+        ("SELECT snowflake_feed.add_server('other', 's0', 'infinity')", "since is after the last time of the layout"),
         ("SELECT snowflake_feed.add_server('all', 'nowhere')", "server \"nowhere\" does not exist"),
         ("SELECT snowflake_feed.drop_server('all', 's1')", "feed \"all\" has no server \"s1\""),
         ("SELECT snowflake_feed.drop('none')", "feed \"none\" does not exist"),

@@ -1,7 +1,7 @@
 //! Servers that are away, join, leave, or cannot be in one feed.
 
 use super::fixture::{Fleet, OUTBOX, insert, read, read_all, start, wait_for_rows};
-use testbed::postgres::NoTls;
+use testbed::postgres::{Client, NoTls};
 use testbed::{Cluster, Installation, Signal, error, hosted_script, test, value};
 
 #[test]
@@ -174,6 +174,59 @@ fn a_feed_goes_on_from_another_cluster_that_is_accepted_where_it_has_stopped() {
     assert_eq!(read(&mut client, ""), "");
     value(&mut client, "SELECT snowflake_feed.accept_server('all', 's0')::text");
     wait_for_rows(&mut client, "unread");
+}
+
+/// Rows below what was read would never come.
+#[test]
+fn a_cluster_whose_new_ids_can_be_below_what_was_read_is_not_accepted() {
+    let fleet = Fleet::start(1);
+    let mut client = fleet.reader.connect();
+    insert(&fleet.members[0], &["read"]);
+    assert_eq!(read_all(&mut client), "read");
+    let mut next = Cluster::builder().worker(1).own_clock().create();
+    next.set_clock(-60.0);
+    next.start();
+    next.restore_dump_of(&fleet.members[0]);
+    lead_to(&mut client, &next);
+    let accept = "SELECT snowflake_feed.accept_server('all', 's0')::text";
+    let refused = error(&mut client, accept);
+    assert_eq!(refused.message(), "server \"s0\" may issue IDs below those that were read");
+    // As the HINT says.
+    let read_to = fleet.shows(0, "read_to");
+    next.connect().batch_execute(&format!("SELECT snowflake_advance({read_to})")).expect("an advance");
+    value(&mut client, accept);
+    next.set_clock(0.0);
+    insert(&next, &["next"]);
+    wait_for_rows(&mut client, "next");
+}
+
+fn lead_to(client: &mut Client, cluster: &Cluster) {
+    let alter = format!("ALTER SERVER s0 OPTIONS (SET host '{}')", cluster.host().display());
+    client.batch_execute(&alter).expect("another server");
+}
+
+/// Both have one identifier, and a list of hosts leads to the first that answers.
+#[test]
+fn a_primary_that_was_replaced_and_still_runs_holds_the_feed_up() {
+    let fleet = Fleet::start(1);
+    let old = &fleet.members[0];
+    let new = Cluster::builder().worker(2).set("snowflake_pg.max_borrow", "10ms").standby_of(old);
+    let mut client = fleet.reader.connect();
+    insert(old, &["before"]);
+    wait_for_rows(&mut client, "before");
+    new.wait_until("SELECT EXISTS (SELECT FROM outbox)");
+    new.promote();
+    lead_to(&mut client, &new);
+    insert(&new, &["after"]);
+    wait_for_rows(&mut client, "after");
+    lead_to(&mut client, old);
+    insert(old, &["lost"]);
+    assert_eq!(read(&mut client, ""), "");
+    let problem = fleet.shows(0, "problem");
+    assert!(problem.starts_with("server \"s0\" is on an older timeline than before"), "{problem}");
+    lead_to(&mut client, &new);
+    insert(&new, &["later"]);
+    wait_for_rows(&mut client, "later");
 }
 
 /// So its primary is left in peace.
