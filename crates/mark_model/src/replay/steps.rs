@@ -57,7 +57,7 @@ impl Steps {
         [Some(*state), written].into_iter().flatten().map(|state| self.step(&state, step)).collect()
     }
 
-    /// What was being written is there, and is not in the trace.
+    /// What was being written is there, and is not in the trace. Memory does not know of a mark in WAL, either.
     fn half_written(&self, state: &State) -> Option<State> {
         let mut state = *state;
         match pending(&state)? {
@@ -65,7 +65,13 @@ impl Steps {
             Write::Record if matches!(state.servers[0].memory, Memory::Starting(_)) => state.lives = UNTRACED - 1,
             Write::Record | Write::Wal | Write::Life(_) | Write::Disown => {}
         }
-        Some(self.write(&state))
+        let mut written = self.write(&state);
+        if let (Memory::Running(before), Memory::Running(after)) =
+            (state.servers[0].memory, &mut written.servers[0].memory)
+        {
+            after.in_wal = before.in_wal;
+        }
+        Some(written)
     }
 
     /// A start that decides what the server has decided, and goes on as this event says.

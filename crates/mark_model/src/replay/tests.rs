@@ -59,6 +59,27 @@ fn a_server_records_every_event_until_it_is_killed() {
     assert_eq!([last - 3, last - 2, last - 1].map(|number| without(number).gap().is_some()), [true, false, false]);
 }
 
+/// The server stops while a process extends the mark.
+#[test]
+fn a_process_can_end_when_wal_has_its_mark_and_nobody_knows() {
+    let mut events = leased(5_000, 5_100);
+    events.pop();
+    let (mark, in_wal) = (5_000 + MARK, 5_000 + MARK + 500);
+    let limit = 5_000 + 10 * MARK;
+    events.extend([
+        Event::Stops { issued: 5_100 },
+        Event::Recorded { revision: 2, life: 9, previous_life: 0, mark: 5_100, logged: mark, others: 0 },
+        Event::Boot { server: 2, copy_of: 0, is_standby: 0 },
+        Event::Begins { now: 9_000, timeline: 1, system_identifier: 5, directory: 6, worker: 3, layout: 1 << 32 },
+        Event::FoundRecord { revision: 2, life: 9, previous_life: 0, mark: 5_100, logged: mark, of_worker: 5_100 },
+        Event::FoundLife { number: 9, revision: 0, wal_mark: mark, worker: 3, is_elsewhere: 0 },
+        Event::FoundInWal { mark: in_wal, is_unknown: 0, common: 0, layout: 1 << 32, others: 0 },
+        Event::Decided { decision: 4, floor: in_wal, margin_ms: 1000, was_standby: 0, lease: 0, lease_begins: 0 },
+        Event::Starts { first: 9_000, mark: 9_000 + MARK, limit, wal_mark: WAL_MARK },
+    ]);
+    assert_eq!(deviation(&[trace(1, &events)]), "");
+}
+
 #[test]
 fn no_mark_passes_the_grant() {
     let mut events = leased(5_000, 5_100);
