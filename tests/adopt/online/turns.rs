@@ -3,11 +3,19 @@
 use super::{builder, call, server};
 use std::time::Instant;
 use testbed::postgres::{Client, NoTls};
-use testbed::{PATIENCE, Signal, error, test, value};
+use testbed::{Cluster, PATIENCE, Signal, error, test, value};
 
 const MALLORY: &str = "CREATE ROLE mallory LOGIN; GRANT CREATE ON SCHEMA public TO mallory";
 
-/// Has a worker copy the rows of a table, or wait for others. The one of `start` may be about to end.
+/// Starts a migration of a role whose others do nothing. The worker of `start` may be about to end: it would be taken
+/// for one that waits.
+fn start(cluster: &Cluster, session: &mut Client, role: &str, table: &str) {
+    call(session, &format!("start('{table}')"));
+    let workers = format!("FROM pg_stat_activity WHERE backend_type = 'snowflake_adopt' AND usename = '{role}'");
+    cluster.wait_until(&format!("SELECT NOT EXISTS (SELECT {workers})"));
+}
+
+/// Has a worker copy the rows of a table, or wait for others.
 fn copy(session: &mut Client, table: &str) {
     session.batch_execute(&format!("SELECT snowflake_adopt.aim('{table}', 'copied', 100, NULL)")).expect("a goal");
     let begun = format!(
@@ -76,7 +84,7 @@ fn a_role_has_two_workers_at_most_and_its_migrations_take_turns() {
         mallory
             .batch_execute(&format!("CREATE TABLE {table} (id serial PRIMARY KEY); INSERT INTO {table} DEFAULT VALUES"))
             .expect("a table");
-        call(&mut mallory, &format!("start('{table}')"));
+        start(&cluster, &mut mallory, "mallory", table);
     }
     // Rows that cannot be copied meanwhile.
     locks.batch_execute("BEGIN; SELECT FROM m1, m2, m3, m4 FOR UPDATE").expect("locks");
@@ -115,7 +123,7 @@ fn migrations_of_many_roles_have_half_of_the_background_workers_at_most() {
             ))
             .expect("a table");
         if role != "dan" {
-            call(&mut client, &format!("start('of_{role}')"));
+            start(&cluster, &mut client, role, &format!("of_{role}"));
             locks.batch_execute(&format!("SELECT FROM of_{role} FOR UPDATE")).expect("a lock");
         } else {
             client.batch_execute("SELECT snowflake_adopt.begin_migration('of_dan', 'id', false)").expect("a migration");
