@@ -169,8 +169,7 @@ fn a_feed_goes_on_from_another_cluster_that_is_accepted_where_it_has_stopped() {
     insert(&fleet.members[0], &["unread"]);
     let next = Cluster::builder().worker(1).start();
     next.restore_dump_of(&fleet.members[0]);
-    let alter = format!("ALTER SERVER s0 OPTIONS (SET host '{}')", next.host().display());
-    client.batch_execute(&alter).expect("another server");
+    lead_to(&mut client, &next);
     assert_eq!(read(&mut client, ""), "");
     value(&mut client, "SELECT snowflake_feed.accept_server('all', 's0')::text");
     wait_for_rows(&mut client, "unread");
