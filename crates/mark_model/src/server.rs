@@ -383,12 +383,14 @@ fn before_start(memory: Memory) -> Memory {
 
 /// Whether WAL does not say yet that this server has no marks there.
 fn must_disown(at: &Server, world: &World) -> bool {
-    let is_told = at.page.workers[usize::from(at.worker)] == InPage::Unknown && at.page.layout == Some(at.layout);
+    let Page { workers, layout, is_complete } = at.page;
+    let is_told = workers[usize::from(at.worker)] == InPage::Unknown && layout == Some(at.layout) && !is_complete;
     at.wal_mark == WalMark::Off && !is_told && world.keeps(Rule::DisownedInWal)
 }
 
 fn disowned(mut page: Page, at: &Server) -> Page {
     page.workers[usize::from(at.worker)] = InPage::Unknown;
     page.layout = Some(at.layout);
+    page.is_complete = false;
     page
 }

@@ -63,6 +63,8 @@ pub struct Page {
     pub workers: [InPage; WORKERS],
     /// The layout of the server that wrote last.
     pub layout: Option<u8>,
+    /// Whether standbys know how complete they are. Only a replay knows, which reads it in a trace.
+    pub is_complete: bool,
 }
 
 /// A state directory.

@@ -90,10 +90,13 @@ impl Replay<'_> {
 
     fn has_page(&mut self, state: &mut State, start: &Traced, adopts: bool) -> Result<bool, Outside> {
         let Event::Begins { worker, .. } = start.begins else { return Ok(false) };
-        let Event::FoundInWal { mark, is_unknown, common, layout, .. } = start.in_wal else { return Ok(false) };
+        let Event::FoundInWal { mark, is_unknown, common, layout, is_complete, .. } = start.in_wal else {
+            return Ok(false);
+        };
         if common > 0 {
             return Err(Outside("servers found a mark of all workers in WAL"));
         }
+        state.servers[0].page.is_complete = is_complete > 0;
         let layout = if layout == 0 { None } else { Some(self.numbers.layout(layout)?) };
         let seen = Found::new(state, 0, 0, &self.steps.world).context.wal.unwrap_or_default();
         if (seen.mark.unwrap_or(0), seen.is_unknown, state.servers[0].page.layout) == (mark, is_unknown > 0, layout) {

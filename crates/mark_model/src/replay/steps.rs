@@ -129,6 +129,7 @@ impl Steps {
         let at = &mut state.servers[0];
         at.page.workers[worker] = InPage::Unknown;
         at.page.layout = Some(at.layout);
+        at.page.is_complete = false;
         (at.memory == Memory::Down).then_some(state)
     }
 

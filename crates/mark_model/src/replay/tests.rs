@@ -17,7 +17,7 @@ fn leased(begins: u64, issued: u64) -> Vec<Event> {
         Event::Begins { now: begins, timeline: 1, system_identifier: 5, directory: 6, worker: 3, layout: 1 << 32 },
         Event::FoundRecord { revision: 0, life: 0, previous_life: 0, mark: 0, logged: 0, of_worker: 0 },
         Event::FoundLife { number: 0, revision: 0, wal_mark: 0, worker: 0, is_elsewhere: 0 },
-        Event::FoundInWal { mark: 0, is_unknown: 0, common: 0, layout: 0, others: 0 },
+        Event::FoundInWal { mark: 0, is_unknown: 0, common: 0, layout: 0, others: 0, is_complete: 0 },
         Event::Decided { decision: 11, floor: begins, margin_ms: 1000, was_standby: 0, lease: 3, lease_begins: begins },
         Event::Starts { first: begins, mark, limit, wal_mark: WAL_MARK },
         Event::Logged { worker: 3, mark, counts: mark },
@@ -73,7 +73,7 @@ fn a_process_can_end_when_wal_has_its_mark_and_nobody_knows() {
         Event::Begins { now: 9_000, timeline: 1, system_identifier: 5, directory: 6, worker: 3, layout: 1 << 32 },
         Event::FoundRecord { revision: 2, life: 9, previous_life: 0, mark: 5_100, logged: mark, of_worker: 5_100 },
         Event::FoundLife { number: 9, revision: 0, wal_mark: mark, worker: 3, is_elsewhere: 0 },
-        Event::FoundInWal { mark: in_wal, is_unknown: 0, common: 0, layout: 1 << 32, others: 0 },
+        Event::FoundInWal { mark: in_wal, is_unknown: 0, common: 0, layout: 1 << 32, others: 0, is_complete: 0 },
         Event::Decided { decision: 4, floor: in_wal, margin_ms: 1000, was_standby: 0, lease: 0, lease_begins: 0 },
         Event::Starts { first: 9_000, mark: 9_000 + MARK, limit, wal_mark: WAL_MARK },
     ]);
@@ -127,7 +127,7 @@ fn a_record_that_a_start_finds_was_written_by_somebody() {
         |now, timeline| Event::Begins { now, timeline, system_identifier: 5, directory: 6, worker: 3, layout: 1 << 32 };
     let no_record = Event::FoundRecord { revision: 0, life: 0, previous_life: 0, mark: 0, logged: 0, of_worker: 0 };
     let no_life = Event::FoundLife { number: 0, revision: 0, wal_mark: 0, worker: 0, is_elsewhere: 0 };
-    let in_wal = |mark, layout| Event::FoundInWal { mark, is_unknown: 0, common: 0, layout, others: 0 };
+    let in_wal = |mark, layout| Event::FoundInWal { mark, is_unknown: 0, common: 0, layout, others: 0, is_complete: 0 };
     let decided = |decision, now, was_standby| {
         let (floor, margin_ms) = (now + 1000, 1000);
         Event::Decided { decision, floor, margin_ms, was_standby, lease: 0, lease_begins: 0 }

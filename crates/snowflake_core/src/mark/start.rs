@@ -227,10 +227,14 @@ impl<S: Storage> Mark<'_, S> {
         Ok(Begin::At { point, was_pending, was_copied_up: !written.same_inode(&identity.directory) })
     }
 
-    /// Whether WAL says that a worker issues IDs without marks there. A page that is not ours says so, too: it has no
-    /// mark for anybody.
+    /// Whether WAL says that a worker issues IDs without marks there, and promises standbys nothing of what another
+    /// worker's left complete. A page that is not ours says so, too: it has no mark for anybody.
     fn is_disowned_in_wal(&self, worker: Worker) -> bool {
-        let is_told = |wal: InWal| wal.is_unknown && wal.layout == Some(self.settings.layout);
+        let is_told = |wal: InWal| {
+            // mutant: disowned-once
+            let promises_nothing = wal.horizon == PageHorizon::Unknown;
+            wal.is_unknown && promises_nothing && wal.layout == Some(self.settings.layout)
+        };
         self.storage.read_wal(worker).map_or(true, is_told)
     }
 

@@ -11,7 +11,7 @@ use crate::id::layout::Layout;
 use crate::mark::life::LastLife;
 use crate::mark::record::Record;
 use crate::mark::start_table::{MarkConflict, StartContext, StartPoint, StartReason};
-use crate::mark::wal_page::InWal;
+use crate::mark::wal_page::{InWal, PageHorizon};
 use crate::server::identity::{Identity, Inode};
 use crate::server::lease::LeaseStart;
 
@@ -76,8 +76,8 @@ events! {
     /// It has found this life in the data directory; all numbers are 0 if there is none.
     4 FoundLife { number, revision, wal_mark, worker, is_elsewhere }
     /// It has found this mark of the worker in WAL, and this highest one of other workers. `layout` is that of whoever
-    /// wrote last.
-    5 FoundInWal { mark, is_unknown, common, layout, others }
+    /// wrote last. `is_complete` says whether standbys know how complete they are.
+    5 FoundInWal { mark, is_unknown, common, layout, others, is_complete }
     /// The start table has [decided](decision) where IDs begin, or refused.
     6 Decided { decision, floor, margin_ms, was_standby, lease, lease_begins }
     /// Nothing is issued before this time.
@@ -155,9 +155,10 @@ impl Event {
 
     /// What was found in WAL.
     pub fn found_in_wal(wal: &InWal) -> Self {
-        let InWal { mark, is_unknown, common, others, layout: written, horizon: _ } = *wal;
+        let InWal { mark, is_unknown, common, others, layout: written, horizon } = *wal;
         let layout = written.as_ref().map_or(0, layout);
-        Self::FoundInWal { mark: mark.unwrap_or(0), is_unknown: is_unknown.into(), common, layout, others }
+        let is_complete = (horizon != PageHorizon::Unknown).into();
+        Self::FoundInWal { mark: mark.unwrap_or(0), is_unknown: is_unknown.into(), common, layout, others, is_complete }
     }
 
     /// What the start table has decided.

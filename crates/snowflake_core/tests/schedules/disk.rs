@@ -31,7 +31,7 @@ pub struct Disk {
     life: Option<LastLife>,
     prepared: Option<Life>,
     lives: u64,
-    wal: WalPage,
+    pub wal: WalPage,
     /// What the server has recorded.
     pub trace: RefCell<Vec<Event>>,
     /// Whether files were lost or exchanged.

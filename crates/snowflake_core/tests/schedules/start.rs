@@ -4,6 +4,7 @@ use super::events::Event;
 use super::server::{MAX_BORROW, RESERVE_AHEAD, Server};
 use snowflake_core::UnixMs;
 use snowflake_core::issue::policy::ClockRegression;
+use snowflake_core::mark::wal_page::PageHorizon;
 use snowflake_core::mark::{Begin, Storage, WalMark};
 
 fn new_server(wal_mark: WalMark) -> Server {
@@ -117,4 +118,9 @@ fn wal_says_of_a_server_without_marks_there_that_it_has_none_before_it_issues_an
     assert!(in_wal(&mut server).is_unwritten());
     server.call(1);
     assert!(server.generator.is_started() && in_wal(&mut server).is_unknown);
+    // Another worker had marks there meanwhile, and with them came a horizon.
+    server.disk.wal.horizon = PageHorizon::Below(1);
+    server.happen(&Event::Crash);
+    server.call(1);
+    assert!(server.generator.is_started() && in_wal(&mut server).horizon == PageHorizon::Unknown);
 }

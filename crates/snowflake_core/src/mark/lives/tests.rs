@@ -10,7 +10,7 @@ fn start(life: u64, record: (u64, UnixMs)) -> [Event; 6] {
     [
         Event::Begins { now: 1, timeline: 2, system_identifier: 3, directory: 4, worker: 5, layout: 6 },
         Event::FoundRecord { revision: 1, life: record_life, previous_life: 0, mark, logged: 0, of_worker: mark },
-        Event::FoundInWal { mark: mark + 1, is_unknown: 0, common: 0, layout: 6, others: 0 },
+        Event::FoundInWal { mark: mark + 1, is_unknown: 0, common: 0, layout: 6, others: 0, is_complete: 0 },
         Event::Decided { decision: 1, floor: mark, margin_ms: 0, was_standby: 0, lease: 0, lease_begins: 0 },
         Event::Starts { first: mark, mark: mark + 2000, limit: u64::MAX, wal_mark: 1 },
         Event::Born { number: life, revision: 1, wal_mark: 0, worker: 5 },
