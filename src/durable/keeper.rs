@@ -2,9 +2,9 @@
 //!
 //! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start
 //! margin has usually passed before the first call. While IDs are issued, and for `keep_warm` afterwards, the keeper
-//! extends the mark before a backend comes near it. Otherwise it sleeps until a backend wakes it. Without a keeper, an
-//! occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark: the wait for
-//! a synchronous standby cannot be cancelled.
+//! extends the mark before a backend comes near it. Otherwise it sleeps, usually until a backend wakes it. Without a
+//! keeper, an occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark: the
+//! wait for a synchronous standby cannot be cancelled.
 
 use crate::config::gucs;
 use crate::durable::{extend, horizon, lease, mark as durable_mark, wal};
@@ -36,6 +36,10 @@ const RESTART: Duration = Duration::from_secs(5);
 
 /// How long the keeper waits after a failure, even if a backend wakes it.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How long the keeper sleeps at most. Nobody tells it that the clock was set back, so that IDs below the mark are issued
+/// again, which standbys are to have.
+const LONGEST_SLEEP: Duration = Duration::from_secs(10);
 
 /// How often the keeper looks whether the machine was cloned, also while nobody asks for IDs.
 const LOOK_AT_MACHINE: Duration = Duration::from_secs(1);
@@ -166,8 +170,9 @@ impl Keeper {
                 Ok(next) => {
                     shared().keeper_error.set(None);
                     let look = machine::is_watched().then_some(LOOK_AT_MACHINE);
-                    let next = next.into_iter().chain(look).min();
-                    sleep::on_latch(next, WaitEvent::KeeperMain);
+                    // mutant: keeper-looks-again
+                    let next = next.into_iter().chain(look).fold(LONGEST_SLEEP, Duration::min);
+                    sleep::on_latch(Some(next), WaitEvent::KeeperMain);
                 }
                 Err(error) => {
                     // A keeper that must end may have stopped waiting for standbys before they answered.

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 const PROCESS: &str = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake_pg keeper'";
 
 impl Cluster {
-    /// Waits until the keeper sleeps until a backend wakes it.
+    /// Waits until the keeper has nothing to do.
     pub fn wait_until_keeper_rests(&self) {
         // A server answers before it has a keeper.
         self.wait_until(&format!("SELECT EXISTS ({PROCESS})"));
         let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);
         let process = value(&mut client, PROCESS);
-        while !sleeps_without_end(&process) {
+        while !sleeps_for_long(&process) {
             assert!(Instant::now() < deadline, "the keeper does not rest:\n{}", self.log());
             sleep(Duration::from_millis(10));
         }
@@ -52,14 +52,14 @@ impl Cluster {
     }
 }
 
-/// Whether a process waits for its latch without a time limit: in `epoll_wait()`, whose fourth argument is -1.
-fn sleeps_without_end(process: &str) -> bool {
+/// Whether a process waits for its latch for longer than a keeper that has something to do: in `epoll_wait()`, whose
+/// fourth argument is a number of milliseconds.
+fn sleeps_for_long(process: &str) -> bool {
     let path = format!("/proc/{process}/syscall");
     let call = fs::read_to_string(&path);
     let is_denied = call.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
     assert!(!is_denied, "{path} cannot be read without CAP_SYS_PTRACE");
     let call = call.unwrap_or_default();
     let timeout = call.split(' ').nth(4).and_then(|hex| u64::from_str_radix(hex.trim_start_matches("0x"), 16).ok());
-    #[expect(clippy::cast_possible_truncation, reason = "an int of C's")]
-    timeout.is_some_and(|timeout| timeout as u32 == u32::MAX)
+    timeout.is_some_and(|timeout| timeout > 1000)
 }

@@ -77,6 +77,23 @@ fn a_row_of_an_idle_primary_comes_to_standbys_soon_although_nobody_tells_the_kee
     wait_for(&standby, second);
 }
 
+/// Then its mark is ahead of the clock again, so that it needs no other one, and does not ask the keeper.
+#[test]
+fn a_row_of_an_idle_primary_whose_clock_was_set_back_comes_to_standbys() {
+    let primary = Cluster::builder().worker(7).own_clock().set("snowflake_pg.keep_warm", 0);
+    let primary = primary.set("snowflake_pg.reserve_ahead", "1min").start();
+    let mut client = primary.connect();
+    client.batch_execute(super::TABLE).expect("a table");
+    let standby = Cluster::builder().worker(8).standby_of(&primary);
+    let first = insert(&mut client);
+    wait_for(&standby, first);
+    primary.set_clock(120.0);
+    primary.wait_until_keeper_rests();
+    primary.set_clock(0.0);
+    let second = insert(&mut client);
+    wait_for(&standby, second);
+}
+
 #[test]
 fn a_horizon_that_an_idle_primary_has_moved_to_the_clock_reaches_its_standbys() {
     let primary = Cluster::builder().worker(7).set("snowflake_pg.keep_warm", 0).start();
@@ -241,6 +258,31 @@ fn no_mark_below_the_ids_of_another_worker_brings_a_horizon_to_standbys() {
         assert_eq!((horizon(&mut reader), polled(&mut reader)), (None, 0));
         primary.wait_until_mark_has_passed();
     }
+}
+
+/// Its worker was on the page already as one without marks, and nobody says when it is below what standbys have read.
+#[test]
+fn a_worker_without_marks_in_wal_takes_back_the_horizon_that_another_one_has_brought_to_standbys() {
+    let mut primary = Cluster::builder().worker(7).set("snowflake_pg.wal_mark", "off").own_clock().start();
+    let mut client = primary.connect();
+    client.batch_execute(super::TABLE).expect("a table");
+    insert(&mut client);
+    let standby = Cluster::builder().worker(9).standby_of(&primary);
+    let mut start_as = |worker: u16, wal_mark, clock| {
+        primary.stop(Signal::INT);
+        primary.configure("snowflake_pg.worker_id", worker);
+        primary.configure("snowflake_pg.wal_mark", wal_mark);
+        primary.set_clock(clock);
+        primary.start();
+        insert(&mut primary.connect())
+    };
+    let read = start_as(8, "prefer", 60.0);
+    wait_for(&standby, read);
+    let below = start_as(7, "off", 0.0);
+    assert!(below < read, "the clock is behind");
+    standby.wait_until(&format!("SELECT EXISTS (SELECT FROM orders WHERE id = {below})"));
+    let refused = error(&mut standby.connect(), "SELECT snowflake_horizon()");
+    assert_eq!(refused.message(), "WAL has no horizon, and recovery is in progress");
 }
 
 #[test]
