@@ -222,8 +222,10 @@ BEGIN
             DETAIL = format('The value is %s.', max_rows);
     END IF;
     SELECT attname, format_type(atttypid, NULL) AS kind,
-            atttypid = 'bigint'::regtype OR (SELECT typtype = 'd' AND typbasetype = 'bigint'::regtype FROM pg_type
-                WHERE oid = atttypid) AS is_bigint INTO key
+            -- A domain can be over another one.
+            'bigint'::regtype IN (WITH RECURSIVE base AS (SELECT atttypid AS type UNION ALL
+                SELECT typbasetype FROM base JOIN pg_type ON oid = type AND typtype = 'd') SELECT type FROM base)
+                AS is_bigint INTO key
         FROM pg_attribute LEFT JOIN pg_index ON indrelid = attrelid AND indisprimary AND indnkeyatts = 1
         WHERE attrelid = source.oid AND attnum > 0 AND NOT attisdropped
             AND CASE WHEN column_name IS NULL THEN attnum = indkey[0] ELSE attname = column_name END;

@@ -71,7 +71,9 @@ fn every_call_gives_the_same_in_both_editions() {
         client.batch_execute(tables).expect("tables");
         // As a role without rights, which may call all that is for everybody.
         let role = "CREATE ROLE anybody; GRANT EXECUTE ON FUNCTION snowflake_advance TO anybody; SET ROLE anybody; \
-                    CREATE TEMP TABLE mine (); CREATE TEMP TABLE keyed (id bigint PRIMARY KEY)";
+                    CREATE TEMP TABLE mine (); CREATE TEMP TABLE keyed (id bigint PRIMARY KEY); \
+                    CREATE DOMAIN pg_temp.number AS bigint; CREATE DOMAIN pg_temp.key AS pg_temp.number; \
+                    CREATE TEMP TABLE domains (id pg_temp.key PRIMARY KEY)";
         client.batch_execute(&format!("{role}; SET timezone = 'Asia/Kolkata'")).expect("a role");
     }
     // At the same time: it is the longest test here.

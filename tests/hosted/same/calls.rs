@@ -285,6 +285,7 @@ pub fn calls() -> Vec<String> {
         "poll(NULL::keyed, 0, 1, 'ids')",
         "poll(NULL::keyed, 0, 1, 'id', '2 minutes')",
         "poll(NULL::keyed, 0, 1, wait => '-1 s')",
+        "poll(NULL::domains, 0)",
         "poll(NULL::mine, 0)",
         "poll(NULL::integer, 0)",
         "poll(NULL::pg_class, 0)",
