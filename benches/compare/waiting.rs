@@ -4,6 +4,8 @@ use crate::effort::Effort;
 use crate::measure;
 use crate::pgbench::{Clients, Until};
 use bench_report::{Better, Question, Report};
+use std::iter::repeat_n;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, sleep};
@@ -34,6 +36,22 @@ const RATE: Question = Question {
     reference: NOBODY,
     ..DELAY
 };
+
+const TPC_B: Question = Question { case: "Transactions of TPC-B, of 16 clients, whose history has IDs", ..RATE };
+const FOLLOWED: &str = "a poll waits for its rows";
+
+/// As pgbench's own, of ten branches.
+const TPC_B_SCRIPT: &str = "\\set aid random(1, 1000000)
+\\set bid random(1, 10)
+\\set tid random(1, 100)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END";
 
 const INSERT: &str = "INSERT INTO busy DEFAULT VALUES";
 const NOTIFY: &str = "WITH row AS (INSERT INTO busy DEFAULT VALUES RETURNING id) SELECT pg_notify('busy', '') FROM row";
@@ -75,12 +93,38 @@ pub fn run(effort: Effort, report: &mut Report) {
     ];
     let seconds = effort.pick(10, 1);
     let rates = measure::rounds(effort.pick(5, 1), &mut contenders, |&mut (_, statement, idle)| {
-        beside(&cluster, idle, || {
+        beside(&cluster, idle, 16, || {
             Clients { cluster: &cluster, count: 16, statement, until: Until::Seconds(seconds) }.rate()
         })
     });
     for ((name, ..), rates) in contenders.into_iter().zip(rates) {
         report.add(&RATE, name, rates);
+    }
+    tpc_b(&cluster, effort, report);
+}
+
+fn tpc_b(cluster: &Cluster, effort: Effort, report: &mut Report) {
+    let made = Command::new(cluster.bindir().join("pgbench"))
+        .args(["--initialize", "--quiet", "--scale=10"])
+        .envs(cluster.environment())
+        .output()
+        .expect("pgbench");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let add = "ALTER TABLE pgbench_history ADD id bigint PRIMARY KEY DEFAULT snowflake_nextval()";
+    cluster.connect().batch_execute(add).expect("a column");
+    let mut contenders = [
+        (NOBODY, None, 0),
+        (FOLLOWED, Some(follow as fn(&mut Client)), 1),
+        (WAITING, Some(wait_quietly as fn(&mut Client)), 16),
+    ];
+    let seconds = effort.pick(10, 1);
+    let rates = measure::rounds(effort.pick(5, 1), &mut contenders, |&mut (_, idle, count)| {
+        beside(cluster, idle, count, || {
+            Clients { cluster, count: 16, statement: TPC_B_SCRIPT, until: Until::Seconds(seconds) }.rate()
+        })
+    });
+    for ((name, ..), rates) in contenders.into_iter().zip(rates) {
+        report.add(&TPC_B, name, rates);
     }
 }
 
@@ -142,11 +186,18 @@ fn listen_quietly(client: &mut Client) {
     drop(notifications.timeout_iter(Duration::from_secs(2)).next().expect("no notification"));
 }
 
-/// Measures while 16 sessions wait in this way.
-fn beside<T>(cluster: &Cluster, idle: Option<fn(&mut Client)>, measure: impl FnOnce() -> T) -> T {
+/// Reads the next rows, once there are some.
+fn follow(client: &mut Client) {
+    let horizon: i64 = client.query_one("SELECT snowflake_horizon()", &[]).expect("a horizon").get(0);
+    let poll = "SELECT id FROM snowflake_poll(NULL::pgbench_history, $1, wait => '2 s')";
+    client.query(poll, &[&horizon]).expect("rows");
+}
+
+/// Measures while so many sessions wait in this way.
+fn beside<T>(cluster: &Cluster, idle: Option<fn(&mut Client)>, count: usize, measure: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
-        for idle in idle.into_iter().flat_map(|idle| [idle; 16]) {
+        for idle in idle.into_iter().flat_map(|idle| repeat_n(idle, count)) {
             let (mut client, is_done) = (cluster.connect(), &is_done);
             scope.spawn(move || {
                 while !is_done.load(Ordering::Relaxed) {
