@@ -89,7 +89,7 @@ fn feed_of(client: &mut Client, members: &[Cluster]) {
     for (nth, member) in members.iter().enumerate() {
         let add = format!(
             "CREATE SERVER s{nth} FOREIGN DATA WRAPPER dblink_fdw
-                 OPTIONS (host '{}', dbname 'postgres', connect_timeout '10');
+                 OPTIONS (host '{}', dbname 'postgres', connect_timeout '10', tcp_user_timeout '10000');
              CREATE USER MAPPING FOR postgres SERVER s{nth} OPTIONS (user 'postgres');
              SELECT snowflake_feed.add_server('all', 's{nth}')",
             member.host().display()

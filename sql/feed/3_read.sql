@@ -44,6 +44,10 @@ DECLARE
     members snowflake_feed.member[] := '{}';
     m snowflake_feed.member;
     told snowflake_feed.member;
+    many CONSTANT bigint := (SELECT count(*) FROM snowflake_feed.member o WHERE o.feed = read_marked.feed);
+    -- How many rows a server is asked for. It sends those again that are not returned: half of them, if all servers
+    -- have equally many, however many servers there are.
+    share CONSTANT integer := least(max_rows, 2::bigint * max_rows / greatest(many, 1) + 1);
     asked boolean[] := '{}';
     spent interval[] := '{}';
     bounds bigint[] := '{}';
@@ -54,6 +58,7 @@ DECLARE
     got_ids bigint[];
     got_contents text[];
     size bigint;
+    last_id bigint;
     answer text[];
     nth integer;
     connection text;
@@ -83,12 +88,13 @@ BEGIN
             m.asked_at := began;
             m.problem := NULL;
             BEGIN
-                PERFORM snowflake_feed.request(m.server, m.home, snowflake_feed.query(this, m, row_type, max_rows));
+                PERFORM snowflake_feed.request(m.server, m.home, snowflake_feed.query(this, m, row_type, share));
             EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                     context = PG_EXCEPTION_CONTEXT;
                 IF SQLSTATE = '57014' AND strpos(context, snowflake_feed.connection(m.server)) = 0 THEN
-                    RAISE;
+                    RAISE query_canceled USING MESSAGE = message,
+                        DETAIL = format('It waited for server "%s".', m.server);
                 END IF;
                 m.problem := snowflake_feed.describe(message, detail);
             END;
@@ -115,8 +121,8 @@ BEGIN
             PERFORM snowflake_feed.await(connection, until);
             -- dblink takes texts that are not valid in the encoding of the database: convert_to() does not.
             SELECT coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.content), '{}'),
-                sum(length(convert_to(r.content, getdatabaseencoding())))
-                INTO got_ids, got_contents, size FROM snowflake_feed.rows_of(connection) r;
+                sum(length(convert_to(r.content, getdatabaseencoding()))), max(r.id)
+                INTO got_ids, got_contents, size, last_id FROM snowflake_feed.rows_of(connection) r;
             PERFORM snowflake_feed.await(connection, until);
             PERFORM FROM snowflake_feed.answers(connection);
             -- mutant: feed-late-horizon
@@ -140,13 +146,16 @@ BEGIN
             -- All of them or, if that fails, none.
             SELECT origins || array_fill(nth, ARRAY[cardinality(got_ids)]), ids || got_ids, contents || got_contents
                 INTO origins, ids, contents;
-            bounds[nth] := told.horizon;
+            -- mutant: feed-full-share
+            bounds[nth] := CASE WHEN cardinality(got_ids) >= share AND last_id < told.horizon THEN last_id + 1
+                ELSE told.horizon END;
             m := told;
         EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
             GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                 context = PG_EXCEPTION_CONTEXT;
             IF SQLSTATE = '57014' AND strpos(context, connection) = 0 THEN
-                RAISE;
+                RAISE query_canceled USING MESSAGE = message,
+                    DETAIL = format('It waited for server "%s".', m.server);
             END IF;
             m.problem := snowflake_feed.describe(message, detail);
         END;
@@ -163,8 +172,7 @@ BEGIN
             bounds[nth] := m.read_to + 1;
         END IF;
     END LOOP;
-    -- Below it, no server has a row that is not here. One that has more rows than it was asked for has sent as many as
-    -- are returned, so none of the others is below the last that is.
+    -- Below it, no server has a row that is not here.
     bound := (SELECT min(b) FROM unnest(bounds) b);
     SELECT coalesce(array_agg(r.origin), '{}'), coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.content), '{}'),
         CASE WHEN count(*) < max_rows THEN bound ELSE max(r.id) + 1 END

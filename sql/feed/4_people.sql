@@ -25,15 +25,19 @@ CREATE FUNCTION snowflake_feed.meet(INOUT member snowflake_feed.member)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     other snowflake_feed.member;
+    -- From 16 on, dblink waits for a connection as long as TCP does.
+    needs CONSTANT text[] := CASE WHEN current_setting('server_version_num')::integer < 160000
+        THEN ARRAY['connect_timeout', '3'] ELSE ARRAY['tcp_user_timeout', '3000'] END;
+    has text;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_foreign_server s, pg_options_to_table(s.srvoptions) o
-        WHERE s.srvname = member.server AND o.option_name = 'connect_timeout')
-        AND EXISTS (SELECT FROM pg_foreign_server s WHERE s.srvname = member.server)
-    THEN
-        RAISE EXCEPTION 'server "%" has no connect_timeout', member.server
+    SELECT o.option_value INTO has FROM pg_foreign_server s, pg_options_to_table(s.srvoptions) o
+        WHERE s.srvname = member.server AND o.option_name = needs[1];
+    IF (has ~ '[1-9]') IS NOT TRUE AND EXISTS (SELECT FROM pg_foreign_server s WHERE s.srvname = member.server) THEN
+        RAISE EXCEPTION 'server "%" has no %', member.server, needs[1]
             USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'While it cannot be reached, reading could neither end nor be canceled.',
-            HINT = format('Use ALTER SERVER %I OPTIONS (ADD connect_timeout ''3'').', member.server);
+            DETAIL = 'While it cannot be reached, reading would take minutes.',
+            HINT = format('Use ALTER SERVER %I OPTIONS (%s %s %L).', member.server,
+                CASE WHEN has IS NULL THEN 'ADD' ELSE 'SET' END, needs[1], needs[2]);
     END IF;
     PERFORM snowflake_feed.open(member.server, member.home);
     member := snowflake_feed.learn(member,
@@ -102,7 +106,7 @@ COMMENT ON FUNCTION snowflake_feed.add_server(text, name, timestamptz, name) IS
     'home is the schema of the functions of a hosted database: SELECT snowflake_feed.add_server(''orders'', '
     '''shard_1'')';
 
-CREATE FUNCTION snowflake_feed.accept_server(feed text, server name) RETURNS void
+CREATE FUNCTION snowflake_feed.accept_server(feed text, server name, home name DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     this CONSTANT snowflake_feed.feed := snowflake_feed.lock(feed);
@@ -112,6 +116,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'feed "%" has no server "%"', feed, server USING ERRCODE = 'undefined_object';
     END IF;
+    m.home := home;
     m.system_identifier := NULL;
     m.database := NULL;
     m.timeline := NULL;
@@ -124,14 +129,14 @@ BEGIN
             HINT = format('Before rows are inserted there, call snowflake_advance(%s). Rows that were inserted since '
                 'it replaced the one before, with smaller IDs, are missed.', m.read_to);
     END IF;
-    UPDATE snowflake_feed.member o SET system_identifier = m.system_identifier, database = m.database,
-        timeline = m.timeline, worker = m.worker, horizon = m.horizon, horizon_at = m.horizon_at,
-        asked_at = m.asked_at, problem = NULL, problem_since = NULL, retry_at = NULL
+    UPDATE snowflake_feed.member o SET home = m.home, system_identifier = m.system_identifier,
+        database = m.database, timeline = m.timeline, worker = m.worker, horizon = m.horizon,
+        horizon_at = m.horizon_at, asked_at = m.asked_at, problem = NULL, problem_since = NULL, retry_at = NULL
         WHERE o.feed = m.feed AND o.server = m.server;
 END $$;
-COMMENT ON FUNCTION snowflake_feed.accept_server(text, name) IS
+COMMENT ON FUNCTION snowflake_feed.accept_server(text, name, name) IS
     'let a feed go on after its last row from a server whose rows are in another database than before, as after '
-    'pg_upgrade: SELECT snowflake_feed.accept_server(''orders'', ''shard_1'')';
+    'pg_upgrade; home as in add_server(): SELECT snowflake_feed.accept_server(''orders'', ''shard_1'')';
 
 CREATE FUNCTION snowflake_feed.drop_server(feed text, server name, force boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -45,7 +45,8 @@ impl Fleet {
     /// Makes a foreign server for a server.
     pub fn name(&self, nth: usize, member: &Cluster) {
         let create = format!(
-            "CREATE SERVER s{nth} FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '{}', dbname 'postgres', connect_timeout '30');
+            "CREATE SERVER s{nth} FOREIGN DATA WRAPPER dblink_fdw
+                 OPTIONS (host '{}', dbname 'postgres', connect_timeout '30', tcp_user_timeout '30000');
              CREATE USER MAPPING FOR postgres SERVER s{nth} OPTIONS (user 'postgres')",
             member.host().display()
         );

@@ -133,6 +133,7 @@ fn a_server_that_answers_without_end_or_not_at_all_holds_others_up_for_seconds()
     client.batch_execute("SET statement_timeout = '500ms'").expect("a setting");
     let canceled = error(&mut client, "SELECT * FROM snowflake_feed.read(NULL::outbox, 'all', patience => '0')");
     assert_eq!(canceled.code(), &SqlState::QUERY_CANCELED, "{canceled:?}");
+    assert!(canceled.detail().is_some_and(|detail| detail.starts_with("It waited for server ")), "{canceled:?}");
     client.batch_execute("SET statement_timeout = 0").expect("a setting");
     let begin = Instant::now();
     let mut rows = String::new();
@@ -148,6 +149,24 @@ fn a_server_that_answers_without_end_or_not_at_all_holds_others_up_for_seconds()
     let begin = Instant::now();
     while read(&mut client, ", 1, patience => '0'") != "two" {}
     assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
+}
+
+/// From 16 on, dblink waits for such a server as long as its caller does.
+#[test]
+fn a_server_that_says_nothing_to_who_connects_is_named() {
+    let (fleet, liar) = fleet();
+    liar.answer(Answer::NoSession);
+    let mut client = fleet.reader.connect();
+    client.batch_execute("ALTER SERVER liar OPTIONS (SET connect_timeout '2')").expect("an option");
+    if value(&mut client, "SELECT current_setting('server_version_num')::integer < 160000") == "t" {
+        assert_eq!(read(&mut client, ""), "");
+        assert!(problem(&fleet).contains("timeout expired"), "{}", problem(&fleet));
+        return;
+    }
+    client.batch_execute("SET statement_timeout = '2s'").expect("a setting");
+    let canceled = error(&mut client, "SELECT * FROM snowflake_feed.read(NULL::outbox, 'all')");
+    assert_eq!(canceled.code(), &SqlState::QUERY_CANCELED, "{canceled:?}");
+    assert_eq!(canceled.detail(), Some("It waited for server \"liar\"."));
 }
 
 /// Columns of another type, or that are not there.

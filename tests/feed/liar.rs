@@ -20,6 +20,8 @@ pub enum Answer {
     Endless(Vec<u8>, Vec<u8>),
     /// Nothing.
     Silence,
+    /// Nothing, either, to who connects.
+    NoSession,
 }
 
 /// The ID of a row, and the text of the row.
@@ -53,7 +55,7 @@ impl Liar {
     /// The options of a foreign server.
     pub fn options(&self) -> String {
         let to = format!("host '127.0.0.1', port '{}', dbname 'postgres', connect_timeout '30'", self.port);
-        to + ", sslmode 'disable', gssencmode 'disable'"
+        to + ", tcp_user_timeout '30000', sslmode 'disable', gssencmode 'disable'"
     }
 }
 
@@ -64,6 +66,10 @@ pub fn row(id: i64, note: &str) -> Row {
 
 fn serve(mut client: TcpStream, port: u16, told: &Mutex<Answer>) -> io::Result<()> {
     read_body(&mut client)?;
+    if matches!(*told.lock().expect("an answer"), Answer::NoSession) {
+        let _ = client.read(&mut [0]);
+        return Ok(());
+    }
     // Otherwise dblink would set it, and wait without end.
     let encoding = message(b'S', b"client_encoding\0UTF8\0");
     client.write_all(&[message(b'R', &[0; 4]), encoding, message(b'Z', b"I")].concat())?;
@@ -111,7 +117,7 @@ fn serve(mut client: TcpStream, port: u16, told: &Mutex<Answer>) -> io::Result<(
                         client.write_all(&many)?;
                     }
                 }
-                Answer::Silence => {
+                Answer::Silence | Answer::NoSession => {
                     let _ = client.read(&mut [0]);
                     return Ok(());
                 }

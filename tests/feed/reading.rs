@@ -1,7 +1,7 @@
 //! What a read returns.
 
 use super::fixture::{Fleet, insert, read, read_all};
-use testbed::{error, test, value};
+use testbed::{Cluster, chilean, error, test, value};
 
 #[test]
 fn rows_of_all_servers_come_in_the_order_of_their_ids_each_once() {
@@ -90,6 +90,66 @@ fn columns_are_matched_by_name_and_values_arrive_as_they_were_under_all_settings
         rows.last().expect("a row")
     };
     assert_eq!(last(&mut client, "got"), last(&mut member.connect(), "wide"));
+}
+
+/// One that has sent all that it was asked for may have more rows, before the next ones of others.
+#[test]
+fn a_server_with_many_rows_is_read_to_their_end_before_later_rows_of_others() {
+    let fleet = Fleet::start(4);
+    let many = (10..40).map(|row| row.to_string()).collect::<Vec<_>>();
+    insert(&fleet.members[0], &many.iter().map(String::as_str).collect::<Vec<_>>());
+    fleet.members[1..].iter().for_each(|member| insert(member, &["later"]));
+    let mut client = fleet.reader.connect();
+    let mut all = String::new();
+    while !all.ends_with("later later later") {
+        let some = read(&mut client, ", 8");
+        assert!((1..=8).contains(&some.split(' ').count()), "{some}");
+        all += &format!(" {some}");
+    }
+    assert_eq!(all, format!(" {} later later later", many.join(" ")));
+}
+
+#[test]
+fn rows_are_found_by_whatever_column_has_the_ids_and_those_with_one_id_come_together() {
+    let fleet = Fleet::start(1);
+    let table = "CREATE TABLE odd (note text, \"Order's ID\" bigint)";
+    let mut member = fleet.members[0].connect();
+    member.batch_execute(table).expect("a table");
+    let mut client = fleet.reader.connect();
+    client
+        .batch_execute(&format!(
+            "{table}; SELECT snowflake_feed.create('odd', 'public.odd', 'Order''s ID');
+             SELECT snowflake_feed.add_server('odd', 's0')"
+        ))
+        .expect("a feed");
+    let insert =
+        "INSERT INTO odd SELECT note, id FROM (SELECT snowflake_nextval() OFFSET 0) AS i (id), unnest($1::text[]) note";
+    for notes in [vec!["a", "b", "c"], vec!["d"]] {
+        member.execute(insert, &[&notes]).expect("rows");
+    }
+    let read = "SELECT string_agg(note, ' ' ORDER BY note) FROM snowflake_feed.read(NULL::odd, 'odd', 1)";
+    assert_eq!([value(&mut client, read), value(&mut client, read)], ["a b c", "d"]);
+}
+
+#[test]
+fn money_of_a_server_that_writes_it_otherwise_keeps_its_value() {
+    let locales = chilean();
+    let member = Cluster::builder().worker(1).environment("LOCPATH", locales.path().to_str().expect("a path"));
+    let fleet = Fleet::of([member]);
+    let mut member = fleet.members[0].connect();
+    let table = "CREATE TABLE sold (price money, id bigint DEFAULT snowflake_nextval());
+                 ALTER ROLE postgres SET lc_monetary = 'es_CL'; INSERT INTO sold VALUES ('1.50')";
+    member.batch_execute(table).expect("a table");
+    assert_eq!(value(&mut fleet.members[0].connect(), "SELECT price FROM sold"), "$ 1,50");
+    let mut client = fleet.reader.connect();
+    client
+        .batch_execute(
+            "CREATE TABLE sold (price money, id bigint); SELECT snowflake_feed.create('sold', 'public.sold');
+             SELECT snowflake_feed.add_server('sold', 's0', '-infinity')",
+        )
+        .expect("a feed");
+    let read = "SELECT price::numeric FROM snowflake_feed.read(NULL::sold, 'sold')";
+    assert_eq!(value(&mut client, read), "1.50");
 }
 
 #[test]

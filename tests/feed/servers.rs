@@ -85,6 +85,23 @@ fn a_server_leaves_only_when_all_of_its_rows_are_read_or_by_force() {
     assert_eq!(read_all(&mut client), "alone");
 }
 
+/// Otherwise one that cannot be reached would take minutes of each read.
+#[test]
+fn a_foreign_server_needs_a_limit_for_how_long_connecting_takes() {
+    let fleet = Fleet::of([Cluster::builder().worker(1)]);
+    let mut client = fleet.reader.connect();
+    let is_15 = value(&mut client, "SELECT current_setting('server_version_num')::integer < 160000") == "t";
+    let option = if is_15 { "connect_timeout" } else { "tcp_user_timeout" };
+    for change in [format!("SET {option} '0'"), format!("DROP {option}")] {
+        client.batch_execute(&format!("ALTER SERVER s0 OPTIONS ({change})")).expect("an option");
+        let refused = error(&mut client, "SELECT snowflake_feed.add_server('all', 's0')");
+        assert_eq!(refused.message(), format!("server \"s0\" has no {option}"));
+        let hint = refused.hint().expect("a HINT").trim_start_matches("Use ").trim_end_matches('.');
+        client.batch_execute(hint).expect("what the HINT says");
+        client.batch_execute("BEGIN; SELECT snowflake_feed.add_server('all', 's0'); ROLLBACK").expect("a server");
+    }
+}
+
 #[test]
 fn servers_whose_ids_are_not_in_one_order_are_refused() {
     let layouts = ["flat", "t41 w10 s12 epoch=2010-11-04T01:42:54.657Z", "t41 w8 s14"];
@@ -272,15 +289,8 @@ fn a_dump_has_feeds_and_their_positions() {
 #[test]
 fn a_hosted_database_and_a_server_with_the_library_are_in_one_feed() {
     let fleet = Fleet::start(1);
-    let hosted = Cluster::builder().set("shared_preload_libraries", "").start();
+    let hosted = hosted_in("ids");
     let mut writer = hosted.connect();
-    let script = format!(
-        "CREATE SCHEMA ids; SET search_path = ids; {} SELECT snowflake_set_worker_id(2); RESET search_path;
-         CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT ids.snowflake_nextval(), note text);
-         SELECT ids.snowflake_nextval()",
-        hosted_script()
-    );
-    writer.batch_execute(&script).expect("the script");
     fleet.name(1, &hosted);
     let mut client = fleet.reader.connect();
     let unnamed = error(&mut client, "SELECT snowflake_feed.add_server('all', 's1')");
@@ -297,6 +307,31 @@ fn a_hosted_database_and_a_server_with_the_library_are_in_one_feed() {
     assert_eq!(refused.detail(), Some("A transaction that has drawn an ID has not ended there."));
     writer.batch_execute("COMMIT").expect("its end");
     wait_for_rows(&mut client, "first third");
+    // Its service is left for another one.
+    let next = hosted_in("numbers");
+    client
+        .batch_execute(&format!("ALTER SERVER s1 OPTIONS (SET host '{}')", next.host().display()))
+        .expect("another server");
+    assert_eq!(read(&mut client, ""), "");
+    assert!(fleet.shows(1, "problem").contains("schema \"ids\" does not exist"), "{}", fleet.shows(1, "problem"));
+    value(&mut client, "SELECT snowflake_feed.accept_server('all', 's1', home => 'numbers')::text");
+    insert(&next, &["moved"]);
+    next.wait_until("SELECT last_issued_at < clock_timestamp() FROM numbers.snowflake_status");
+    insert(&fleet.members[0], &["last"]);
+    wait_for_rows(&mut client, "moved last");
+}
+
+/// A hosted database whose functions are in this schema.
+fn hosted_in(schema: &str) -> Cluster {
+    let hosted = Cluster::builder().set("shared_preload_libraries", "").start();
+    let script = format!(
+        "CREATE SCHEMA {schema}; SET search_path = {schema}; {} SELECT snowflake_set_worker_id(2); RESET search_path;
+         CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT {schema}.snowflake_nextval(), note text);
+         SELECT {schema}.snowflake_nextval()",
+        hosted_script()
+    );
+    hosted.connect().batch_execute(&script).expect("the script");
+    hosted
 }
 
 /// A server without the files of the extension, and without the library.

@@ -15,6 +15,7 @@ pub mod hostile;
 mod installation;
 mod keeper;
 mod load;
+mod locale;
 mod machine;
 mod monitoring;
 mod overlay;
@@ -52,6 +53,7 @@ pub use installation::{
 #[cfg(feature = "runner")]
 pub use inventory;
 pub use load::{Load, Report, StopOnDrop, Witness, real_time, sleep_past};
+pub use locale::chilean;
 pub use monitoring::{Exporter, Prometheus, exporter_program, free_port, monitoring_program, with_all_chosen};
 pub use postgres;
 pub use query::{assert_refused, error, plan, value, waits_for};

@@ -2,25 +2,12 @@
 
 use super::super::{plan, run_all};
 use super::{builder, call};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::Command;
 use tempfile::TempDir;
 use testbed::postgres::Client;
-use testbed::{Cluster, needed, test, value};
+use testbed::{Cluster, chilean, test, value};
 
-/// A server that knows a locale in which 1.50 is `$ 1,50`: elsewhere, that is 150.
 fn server() -> (TempDir, Cluster, Client) {
-    needed(PathBuf::from("/usr/share/i18n/locales/es_CL"));
-    let locales = TempDir::new().expect("a directory");
-    fs::set_permissions(locales.path(), fs::Permissions::from_mode(0o755)).expect("a directory for the server's user");
-    let made = Command::new("localedef")
-        .args(["--inputfile=es_CL", "--charmap=UTF-8"])
-        .arg(locales.path().join("es_CL"))
-        .status()
-        .expect("localedef");
-    assert!(made.success());
+    let locales = chilean();
     let cluster = builder().environment("LOCPATH", locales.path().to_str().expect("a path")).start();
     let mut client = cluster.connect();
     client

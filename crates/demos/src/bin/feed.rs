@@ -60,7 +60,8 @@ fn main() -> Result<()> {
         }
         dba.batch_execute(&format!(
             "CREATE SERVER s{nth} FOREIGN DATA WRAPPER dblink_fdw OPTIONS
-                 (host '{hosts}', dbname 'postgres', target_session_attrs 'read-write', connect_timeout '3');
+                 (host '{hosts}', dbname 'postgres', target_session_attrs 'read-write', connect_timeout '3',
+                     tcp_user_timeout '3000');
              CREATE USER MAPPING FOR postgres SERVER s{nth} OPTIONS (user 'postgres');
              SELECT snowflake_feed.add_server('all', 's{nth}', '-infinity')"
         ))?;
