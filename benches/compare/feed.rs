@@ -138,12 +138,15 @@ fn delays(members: &[Cluster], rows: usize, mut read: impl FnMut(i64) -> Vec<i64
     })
 }
 
-/// Inserts so many rows in all, while nobody reads.
+/// Inserts so many rows in all, some on each server in turn, while nobody reads.
 fn fill(members: &[Cluster], rows: usize) {
-    for member in members {
-        let fill = "INSERT INTO written SELECT FROM generate_series(1, $1::integer)";
-        let each = i32::try_from(rows / members.len()).expect("a number of rows");
-        member.connect().execute(fill, &[&each]).expect("rows");
+    const SOME: usize = 100;
+    let mut clients: Vec<_> = members.iter().map(Cluster::connect).collect();
+    for _ in 0..rows / members.len() / SOME {
+        for client in &mut clients {
+            let some = format!("INSERT INTO written SELECT FROM generate_series(1, {SOME})");
+            client.batch_execute(&some).expect("rows");
+        }
     }
 }
 

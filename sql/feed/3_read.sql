@@ -44,10 +44,6 @@ DECLARE
     members snowflake_feed.member[] := '{}';
     m snowflake_feed.member;
     told snowflake_feed.member;
-    many CONSTANT bigint := (SELECT count(*) FROM snowflake_feed.member o WHERE o.feed = read_marked.feed);
-    -- How many rows a server is asked for. It sends those again that are not returned: half of them, if all servers
-    -- have equally many, however many servers there are.
-    share CONSTANT integer := least(max_rows, 2::bigint * max_rows / greatest(many, 1) + 1);
     asked boolean[] := '{}';
     spent interval[] := '{}';
     bounds bigint[] := '{}';
@@ -88,7 +84,7 @@ BEGIN
             m.asked_at := began;
             m.problem := NULL;
             BEGIN
-                PERFORM snowflake_feed.request(m.server, m.home, snowflake_feed.query(this, m, row_type, share));
+                PERFORM snowflake_feed.request(m.server, m.home, snowflake_feed.query(this, m, row_type, max_rows));
             EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                     context = PG_EXCEPTION_CONTEXT;
@@ -147,7 +143,7 @@ BEGIN
             SELECT origins || array_fill(nth, ARRAY[cardinality(got_ids)]), ids || got_ids, contents || got_contents
                 INTO origins, ids, contents;
             -- mutant: feed-full-share
-            bounds[nth] := CASE WHEN cardinality(got_ids) >= share AND last_id < told.horizon THEN last_id + 1
+            bounds[nth] := CASE WHEN cardinality(got_ids) >= max_rows AND last_id < told.horizon THEN last_id + 1
                 ELSE told.horizon END;
             m := told;
         EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
@@ -172,13 +168,11 @@ BEGIN
             bounds[nth] := m.read_to + 1;
         END IF;
     END LOOP;
-    -- Below it, no server has a row that is not here.
+    -- Below it, no server has a row that is not here: one that has sent as many as it was asked for has told how far.
     bound := (SELECT min(b) FROM unnest(bounds) b);
-    SELECT coalesce(array_agg(r.origin), '{}'), coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.content), '{}'),
-        CASE WHEN count(*) < max_rows THEN bound ELSE max(r.id) + 1 END
-        INTO origins, ids, contents, bound
-        FROM (SELECT u.origin, u.id, u.content FROM unnest(origins, ids, contents) AS u (origin, id, content)
-            WHERE u.id < bound ORDER BY u.id FETCH FIRST (max_rows) ROWS WITH TIES) r;
+    SELECT coalesce(array_agg(u.origin), '{}'), coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.content), '{}')
+        INTO origins, ids, contents
+        FROM unnest(origins, ids, contents) AS u (origin, id, content) WHERE u.id < bound;
 
     FOR nth IN 1..cardinality(members) LOOP
         m := members[nth];
@@ -215,5 +209,5 @@ CREATE FUNCTION snowflake_feed.read(relation anyelement, feed text, max_rows int
     SELECT r.content FROM snowflake_feed.read_marked(relation, feed, max_rows, patience) r
 $$;
 COMMENT ON FUNCTION snowflake_feed.read(anyelement, text, integer, interval) IS
-    'new rows of all servers of a feed, in the order of their IDs, each once if the transaction that reads them '
-    'commits: SELECT * FROM snowflake_feed.read(NULL::outbox, ''orders'')';
+    'new rows of all servers of a feed, at most max_rows of each, in the order of their IDs, each once if the '
+    'transaction that reads them commits: SELECT * FROM snowflake_feed.read(NULL::outbox, ''orders'')';
