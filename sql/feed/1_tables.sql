@@ -46,12 +46,13 @@ COMMENT ON COLUMN snowflake_feed.member.read_to IS 'all its rows up to this ID h
 COMMENT ON COLUMN snowflake_feed.member.retry_at IS 'while it has a problem, it is not asked before this time';
 
 CREATE VIEW snowflake_feed.servers AS
-    SELECT feed, server, horizon, read_to, asked_at - horizon_at AS behind, problem, problem_since
+    SELECT feed, server, horizon, read_to, asked_at, asked_at - horizon_at AS behind, problem, problem_since
     FROM snowflake_feed.member;
 COMMENT ON VIEW snowflake_feed.servers IS
     'how far each server of a feed has been read, and what holds the feed up: a problem, or the lowest horizon';
 COMMENT ON COLUMN snowflake_feed.servers.horizon IS 'ID below which it has no new rows, when it was last asked';
 COMMENT ON COLUMN snowflake_feed.servers.read_to IS 'all its rows up to this ID have been returned';
+COMMENT ON COLUMN snowflake_feed.servers.asked_at IS 'when it was last asked';
 COMMENT ON COLUMN snowflake_feed.servers.behind IS
     'how far its horizon was behind the reader''s clock when it was last asked: by a transaction that has not ended, '
     'or a clock';

@@ -34,20 +34,22 @@ BEGIN
     END LOOP;
 END $$;
 
--- Each role has its own, as it has its own user mapping. A foreign server that was altered gets a new one.
-CREATE FUNCTION snowflake_feed.connection(server name) RETURNS text
+-- Each role has its own, as it has its own user mapping, and each home, whose functions it has prepared to call. A
+-- foreign server that was altered gets a new one.
+CREATE FUNCTION snowflake_feed.connection(server name, home name) RETURNS text
     LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('snowflake_feed %s %s %s', r.oid, s.oid, s.xmin) FROM pg_foreign_server s, pg_roles r
-        WHERE s.srvname = server AND r.rolname = current_user
+    -- mutant: feed-whose-functions
+    SELECT format('snowflake_feed %s %s %s %s', r.oid, s.oid, s.xmin, left(md5(home), 16))
+        FROM pg_foreign_server s, pg_roles r WHERE s.srvname = server AND r.rolname = current_user
 $$;
-COMMENT ON FUNCTION snowflake_feed.connection(name) IS
+COMMENT ON FUNCTION snowflake_feed.connection(name, name) IS
     'not to be called: name of the connection to a foreign server; NULL if there is no such server';
 
 -- Also those to what the foreign server was before it was altered.
 CREATE FUNCTION snowflake_feed.close(server name) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_feed.disconnect(c) FROM unnest(snowflake_feed.connections()) c
-        WHERE starts_with(c, regexp_replace(snowflake_feed.connection(server), '\d+$', ''))
+        WHERE starts_with(c, substring(snowflake_feed.connection(server, NULL) FROM '^snowflake_feed \d+ \d+ '))
 $$;
 COMMENT ON FUNCTION snowflake_feed.close(name) IS 'not to be called: closes the connections to a foreign server';
 
@@ -99,13 +101,25 @@ COMMENT ON FUNCTION snowflake_feed.ask(text, text) IS
 CREATE FUNCTION snowflake_feed.open(server name, home name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    connection CONSTANT text := snowflake_feed.connection(server);
+    connection CONSTANT text := snowflake_feed.connection(server, home);
     -- Its service replaces a primary, and may not say on which timeline.
     is_hosted CONSTANT boolean := home IS NOT NULL;
+    -- From 16 on, dblink waits for a connection as long as TCP does.
+    needs CONSTANT text[] := CASE WHEN current_setting('server_version_num')::integer < 160000
+        THEN ARRAY['connect_timeout', '3'] ELSE ARRAY['tcp_user_timeout', '3000'] END;
+    has text;
     answer text[];
 BEGIN
     IF connection IS NULL THEN
         RAISE EXCEPTION 'server "%" does not exist', server USING ERRCODE = 'undefined_object';
+    END IF;
+    SELECT o.option_value INTO has FROM pg_foreign_server s, pg_options_to_table(s.srvoptions) o
+        WHERE s.srvname = server AND o.option_name = needs[1];
+    IF (has ~ '[1-9]') IS NOT TRUE THEN
+        RAISE EXCEPTION 'server "%" has no %', server, needs[1] USING ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'While it cannot be reached, reading would take minutes.',
+            HINT = format('Use ALTER SERVER %I OPTIONS (%s %s %L).', server,
+                CASE WHEN has IS NULL THEN 'ADD' ELSE 'SET' END, needs[1], needs[2]);
     END IF;
     PERFORM snowflake_feed.close(server);
     PERFORM snowflake_feed.connect(connection, server::text);
@@ -206,7 +220,7 @@ COMMENT ON FUNCTION snowflake_feed.learn(snowflake_feed.member, text[]) IS
 CREATE FUNCTION snowflake_feed.request(server name, home name, query text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    connection CONSTANT text := snowflake_feed.connection(server);
+    connection CONSTANT text := snowflake_feed.connection(server, home);
 BEGIN
     IF connection = ANY (snowflake_feed.connections()) THEN
         -- Notices whether the server has closed the connection.

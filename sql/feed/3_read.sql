@@ -44,6 +44,11 @@ DECLARE
     members snowflake_feed.member[] := '{}';
     m snowflake_feed.member;
     told snowflake_feed.member;
+    -- How far rows were read on the server that is behind all others. While it catches up, rows of others are in vain.
+    lowest CONSTANT bigint := (SELECT min(o.read_to) FROM snowflake_feed.member o
+        WHERE o.feed = read_marked.feed AND o.problem IS NULL);
+    asks_until CONSTANT timestamptz := clock_timestamp() + interval '10 s';
+    shares integer[] := '{}';
     asked boolean[] := '{}';
     spent interval[] := '{}';
     bounds bigint[] := '{}';
@@ -76,19 +81,25 @@ BEGIN
 
     -- All servers are asked before one is waited for. What a member does wrong is its own problem, and so is an error
     -- that it sends, whatever the SQLSTATE. Only a query that is canceled here ends the read.
-    FOR m IN SELECT * FROM snowflake_feed.member o WHERE o.feed = this.name ORDER BY o.server LOOP
+    FOR m IN SELECT * FROM snowflake_feed.member o WHERE o.feed = this.name ORDER BY o.asked_at, o.server LOOP
         nth := cardinality(members) + 1;
+        connection := snowflake_feed.connection(m.server, m.home);
         began := clock_timestamp();
+        shares[nth] := CASE WHEN m.read_to > lowest THEN 1 ELSE max_rows END;
         asked[nth] := m.problem IS NULL OR began NOT BETWEEN m.asked_at AND m.retry_at;
-        IF asked[nth] THEN
+        IF asked[nth] AND began > asks_until AND (connection = ANY (snowflake_feed.connections())) IS NOT TRUE THEN
+            -- So the next read asks it first.
+            m.problem := coalesce(m.problem, 'server was not asked, since connecting to others took too long');
+            m.asked_at := coalesce(m.asked_at, began);
+        ELSIF asked[nth] THEN
             m.asked_at := began;
             m.problem := NULL;
             BEGIN
-                PERFORM snowflake_feed.request(m.server, m.home, snowflake_feed.query(this, m, row_type, max_rows));
+                PERFORM snowflake_feed.request(m.server, m.home, snowflake_feed.query(this, m, row_type, shares[nth]));
             EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
                     context = PG_EXCEPTION_CONTEXT;
-                IF SQLSTATE = '57014' AND strpos(context, snowflake_feed.connection(m.server)) = 0 THEN
+                IF SQLSTATE = '57014' AND strpos(context, connection) = 0 THEN
                     RAISE query_canceled USING MESSAGE = message,
                         DETAIL = format('It waited for server "%s".', m.server);
                 END IF;
@@ -107,7 +118,7 @@ BEGIN
     FOR nth IN 1..cardinality(members) LOOP
         m := members[nth];
         CONTINUE WHEN m.problem IS NOT NULL;
-        connection := snowflake_feed.connection(m.server);
+        connection := snowflake_feed.connection(m.server, m.home);
         began := clock_timestamp();
         -- Others can have used up the time, and what this one has sent is yet to be read.
         until := greatest(until, began + interval '1 s');
@@ -124,11 +135,18 @@ BEGIN
             -- mutant: feed-late-horizon
             told := snowflake_feed.learn(m, answer);
             IF told.horizon <= m.read_to AND told.horizon < m.horizon THEN
+                -- The problem is over when the horizon is above again, and rows that were missed remain so.
+                IF m.problem_since IS NULL THEN
+                    RAISE WARNING 'horizon of server "%" has gone back', m.server USING DETAIL =
+                        format('It is %s, and was %s. Rows may have been missed.', told.horizon, m.horizon);
+                END IF;
                 RAISE EXCEPTION 'horizon has gone back'
                     USING DETAIL = format('It is %s, and was %s. Rows may have been missed.', told.horizon, m.horizon);
             END IF;
             IF EXISTS (SELECT FROM unnest(got_ids, got_contents) AS r (id, content)
                 WHERE r.id IS NULL OR r.id <= m.read_to OR r.content IS NULL)
+                -- mutant: feed-as-many-as-asked
+                OR (SELECT count(*) FROM unnest(got_ids) id WHERE id < last_id) >= shares[nth]
             THEN
                 RAISE EXCEPTION 'server has sent what it was not asked for';
             END IF;
@@ -142,8 +160,8 @@ BEGIN
             -- All of them or, if that fails, none.
             SELECT origins || array_fill(nth, ARRAY[cardinality(got_ids)]), ids || got_ids, contents || got_contents
                 INTO origins, ids, contents;
-            -- mutant: feed-full-share
-            bounds[nth] := CASE WHEN cardinality(got_ids) >= max_rows AND last_id < told.horizon THEN last_id + 1
+            -- mutant: feed-full-answer
+            bounds[nth] := CASE WHEN cardinality(got_ids) >= shares[nth] AND last_id < told.horizon THEN last_id + 1
                 ELSE told.horizon END;
             m := told;
         EXCEPTION WHEN OTHERS OR query_canceled OR assert_failure THEN
@@ -209,5 +227,6 @@ CREATE FUNCTION snowflake_feed.read(relation anyelement, feed text, max_rows int
     SELECT r.content FROM snowflake_feed.read_marked(relation, feed, max_rows, patience) r
 $$;
 COMMENT ON FUNCTION snowflake_feed.read(anyelement, text, integer, interval) IS
-    'new rows of all servers of a feed, at most max_rows of each, in the order of their IDs, each once if the '
-    'transaction that reads them commits: SELECT * FROM snowflake_feed.read(NULL::outbox, ''orders'')';
+    'new rows of all servers of a feed, in the order of their IDs, at most max_rows of each server and all others with '
+    'its last ID, each once if the transaction that reads them commits: SELECT * FROM '
+    'snowflake_feed.read(NULL::outbox, ''orders'')';

@@ -24,24 +24,13 @@ COMMENT ON FUNCTION snowflake_feed.create(text, text, name) IS
 CREATE FUNCTION snowflake_feed.meet(INOUT member snowflake_feed.member)
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    connection CONSTANT text := snowflake_feed.connection(member.server, member.home);
+    this snowflake_feed.feed;
     other snowflake_feed.member;
-    -- From 16 on, dblink waits for a connection as long as TCP does.
-    needs CONSTANT text[] := CASE WHEN current_setting('server_version_num')::integer < 160000
-        THEN ARRAY['connect_timeout', '3'] ELSE ARRAY['tcp_user_timeout', '3000'] END;
-    has text;
+    answer text[];
 BEGIN
-    SELECT o.option_value INTO has FROM pg_foreign_server s, pg_options_to_table(s.srvoptions) o
-        WHERE s.srvname = member.server AND o.option_name = needs[1];
-    IF (has ~ '[1-9]') IS NOT TRUE AND EXISTS (SELECT FROM pg_foreign_server s WHERE s.srvname = member.server) THEN
-        RAISE EXCEPTION 'server "%" has no %', member.server, needs[1]
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'While it cannot be reached, reading would take minutes.',
-            HINT = format('Use ALTER SERVER %I OPTIONS (%s %s %L).', member.server,
-                CASE WHEN has IS NULL THEN 'ADD' ELSE 'SET' END, needs[1], needs[2]);
-    END IF;
     PERFORM snowflake_feed.open(member.server, member.home);
-    member := snowflake_feed.learn(member,
-        snowflake_feed.ask(snowflake_feed.connection(member.server), 'EXECUTE snowflake_feed_horizon'));
+    member := snowflake_feed.learn(member, snowflake_feed.ask(connection, 'EXECUTE snowflake_feed_horizon'));
     member.asked_at := clock_timestamp();
     SELECT * INTO other FROM snowflake_feed.member o WHERE o.feed = member.feed AND o.server <> member.server
         AND (o.system_identifier = member.system_identifier OR o.layout <> member.layout OR o.worker = member.worker)
@@ -59,6 +48,16 @@ BEGIN
                 WHEN other.layout <> member.layout THEN 'Servers of one feed need one snowflake_pg.layout.'
                 ELSE 'Give each server its own worker, and read the feed once.' END;
     END IF;
+    SELECT * INTO this FROM snowflake_feed.feed f WHERE f.name = member.feed;
+    -- Fails if the role there may not read it, or if it has no such column of integers.
+    answer := snowflake_feed.ask(connection, format(
+        'SELECT ARRAY[(SELECT relkind FROM pg_class WHERE oid = %1$L::regclass)::text, '
+        '(SELECT int8larger(r.%2$I, 0) FROM %1$s r WHERE r.%2$I > 9223372036854775806::bigint LIMIT 1)::text]',
+        this.source, this.column_name));
+    IF answer[1] NOT IN ('r', 'p', 'v') THEN
+        RAISE EXCEPTION '% on server "%" is not a table or a view', this.source, member.server
+            USING ERRCODE = 'wrong_object_type', DETAIL = 'A horizon says nothing of when its rows appear.';
+    END IF;
 END $$;
 COMMENT ON FUNCTION snowflake_feed.meet(snowflake_feed.member) IS
     'not to be called: connects to a server that is to be in a feed, and compares it with the others';
@@ -71,7 +70,7 @@ CREATE FUNCTION snowflake_feed.add_server(feed text, server name, since timestam
 DECLARE
     this CONSTANT snowflake_feed.feed := snowflake_feed.lock(feed);
     m snowflake_feed.member;
-    connection CONSTANT text := snowflake_feed.connection(server);
+    connection CONSTANT text := snowflake_feed.connection(server, home);
     answer text[];
 BEGIN
     IF EXISTS (SELECT FROM snowflake_feed.member o WHERE o.feed = this.name AND o.server = add_server.server) THEN
@@ -89,15 +88,6 @@ BEGIN
                 DETAIL = format('The value is %s.', since), HINT = 'To return new rows alone, leave it out.';
         END IF;
         m.read_to := least(m.read_to, greatest(answer[1]::bigint, 1) - 1);
-    END IF;
-    -- Fails if the role there may not read it, or if it has no such column of integers.
-    answer := snowflake_feed.ask(connection, format(
-        'SELECT ARRAY[(SELECT relkind FROM pg_class WHERE oid = %1$L::regclass)::text, '
-        '(SELECT int8larger(r.%2$I, 0) FROM %1$s r WHERE r.%2$I > 9223372036854775806::bigint LIMIT 1)::text]',
-        this.source, this.column_name));
-    IF answer[1] NOT IN ('r', 'p', 'v') THEN
-        RAISE EXCEPTION '% on server "%" is not a table or a view', this.source, server
-            USING ERRCODE = 'wrong_object_type', DETAIL = 'A horizon says nothing of when its rows appear.';
     END IF;
     INSERT INTO snowflake_feed.member VALUES (m.*);
 END $$;
@@ -143,7 +133,7 @@ CREATE FUNCTION snowflake_feed.drop_server(feed text, server name, force boolean
 DECLARE
     this CONSTANT snowflake_feed.feed := snowflake_feed.lock(feed);
     m snowflake_feed.member;
-    connection CONSTANT text := snowflake_feed.connection(server);
+    connection text;
     may_have_rows text;
 BEGIN
     DELETE FROM snowflake_feed.member o WHERE o.feed = this.name AND o.server = drop_server.server RETURNING * INTO m;
@@ -155,6 +145,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM snowflake_feed.open(server, m.home);
+    connection := snowflake_feed.connection(server, m.home);
     m := snowflake_feed.learn(m, snowflake_feed.ask(connection, 'EXECUTE snowflake_feed_horizon'));
     -- In this order, since a writer that is there can commit a row meanwhile.
     may_have_rows := CASE

@@ -3,8 +3,8 @@
 //! The keeper starts the generator when the server starts. The server log then shows the outcome at once, and a start
 //! margin has usually passed before the first call. While IDs are issued, and for `keep_warm` afterwards, the keeper
 //! extends the mark before a backend comes near it. Otherwise it sleeps, usually until a backend wakes it. Without a
-//! keeper, an occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark: the
-//! wait for a synchronous standby cannot be cancelled.
+//! keeper, an occasional call takes as long as the disk. With `wal_mark = require`, only the keeper writes the mark:
+//! the wait for a synchronous standby cannot be cancelled.
 
 use crate::config::gucs;
 use crate::durable::{extend, horizon, lease, mark as durable_mark, wal};
@@ -37,8 +37,8 @@ const RESTART: Duration = Duration::from_secs(5);
 /// How long the keeper waits after a failure, even if a backend wakes it.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How long the keeper sleeps at most. Nobody tells it that the clock was set back, so that IDs below the mark are issued
-/// again, which standbys are to have.
+/// How long the keeper sleeps at most. Nobody tells it that the clock was set back, so that IDs below the mark are
+/// issued again, which standbys are to have.
 const LONGEST_SLEEP: Duration = Duration::from_secs(10);
 
 /// How often the keeper looks whether the machine was cloned, also while nobody asks for IDs.
@@ -203,7 +203,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Extends the mark if that is due, and returns when to look again; `None` if a backend will ask.
+    /// Extends the mark if that is due, and returns when to look again; `None` if nothing is to be done.
     fn work(&mut self) -> Result<Option<Duration>, IssueError> {
         let generator = &shared().generator;
         let is_started = generator.is_started();

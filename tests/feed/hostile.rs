@@ -59,6 +59,7 @@ fn a_server_that_lies_spoils_no_row_of_others_and_is_named() {
         (with(vec![(Some("5".into()), None)]), "server has sent what it was not asked for"),
         (with(vec![(Some("five".into()), text("(x,1)"))]), "invalid input syntax for type bigint"),
         (with(vec![row(i64::MAX, "last"), row(i64::MAX, "last")]), ""),
+        (with(vec![row(1009, "one"), row(1010, "and another")]), "server has sent what it was not asked for"),
         (with(vec![(Some("2000".into()), text("(no end"))]), "malformed record literal"),
         (with(vec![(Some("2000".into()), text("(1,2,3)"))]), "malformed record literal"),
         (with(vec![(Some("2000".into()), text("(a,b)"))]), "invalid input syntax for type bigint"),

@@ -131,6 +131,11 @@ fn killed(arguments: &str) -> [usize; 3] {
         late(false),
         late(true)
     );
+    // Late or not.
+    let of = |server: &str| applied.iter().filter(|row| row.2 == server).map(|row| row.0).collect::<Vec<_>>();
+    for server in ["s0", "s1", "s2", "s3"].map(of) {
+        assert!(server.is_sorted(), "rows of one server, in another order than theirs");
+    }
     assert!(tables.len() > 1000, "{} rows", tables.len());
     assert!(arguments.contains("patience") || late(false) == 0, "late rows of servers that were waited for");
     [

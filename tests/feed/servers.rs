@@ -321,6 +321,34 @@ fn a_hosted_database_and_a_server_with_the_library_are_in_one_feed() {
     wait_for_rows(&mut client, "moved last");
 }
 
+/// As where a database was moved from plain SQL to the library: only the horizon of the one that issues the IDs counts.
+#[test]
+fn a_session_that_reads_by_two_sets_of_functions_of_one_server_asks_each_for_its_own_feed() {
+    let fleet = Fleet::start(1);
+    let member = &fleet.members[0];
+    let script = format!(
+        "DROP EXTENSION snowflake_pg CASCADE; CREATE SCHEMA ids; SET search_path = ids; {}
+         SELECT snowflake_set_worker_id(1); SELECT snowflake_nextval(); SET search_path = public;
+         CREATE EXTENSION snowflake_pg; ALTER TABLE outbox ALTER id SET DEFAULT snowflake_nextval()",
+        hosted_script()
+    );
+    member.connect().batch_execute(&script).expect("the script");
+    let mut client = fleet.reader.connect();
+    client
+        .batch_execute(
+            "SELECT snowflake_feed.create('second', 'public.outbox');
+             SELECT snowflake_feed.add_server('second', 's0', home => 'ids')",
+        )
+        .expect("a feed");
+    let mut writer = member.connect();
+    writer.batch_execute("BEGIN; SELECT snowflake_nextval()").expect("an ID");
+    insert(member, &["later"]);
+    client.batch_execute("SELECT snowflake_feed.read(NULL::outbox, 'second')").expect("rows");
+    assert_eq!(read(&mut client, ""), "", "an ID below was drawn");
+    writer.batch_execute("COMMIT").expect("an end");
+    wait_for_rows(&mut client, "later");
+}
+
 /// A hosted database whose functions are in this schema.
 fn hosted_in(schema: &str) -> Cluster {
     let hosted = Cluster::builder().set("shared_preload_libraries", "").start();
