@@ -199,7 +199,7 @@ BEGIN
         RAISE EXCEPTION 'server "%" has no horizon', member.server
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL =
             'A transaction was prepared before it started, its clock is behind the IDs of another worker, or it is '
-            'hosted and has issued no ID.',
+            'hosted, and has issued no ID or always has writers.',
             HINT = 'Call snowflake_horizon() there, which says why.';
     END IF;
     member.system_identifier := answer[3];

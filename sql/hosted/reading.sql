@@ -170,6 +170,7 @@ BEGIN
     last := ids.snowflake_last();
     SELECT * INTO running FROM ids.snowflake_running();
     -- mutant: hosted-position-before-transactions
+    -- mutant: hosted-own-holds
     settled := ids.snowflake_settle(pending, last, least(running.oldest, own), greatest(running.newest, own));
     RETURN ids.snowflake_id_at(CASE WHEN running.oldest IS NULL THEN last ELSE settled END + 1,
         ids.snowflake_own_fields());
@@ -217,6 +218,12 @@ BEGIN
     ELSIF wait NOT BETWEEN interval '0' AND interval '1 minute' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'wait must be between 0 and 1 minute',
             DETAIL = format('The value is %s.', wait), HINT = 'Call again if no row is returned.';
+    -- mutant: hosted-poll-of-writer
+    ELSIF wait > interval '0' AND pg_current_xact_id_if_assigned() IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'active_sql_transaction',
+            MESSAGE = 'snowflake_poll() cannot wait in a transaction that has written',
+            DETAIL = 'While it waits, the transaction holds the horizon back.',
+            HINT = 'Poll before anything is inserted or locked.';
     ELSIF max_rows < 1 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'max_rows must be greater than 0',
             DETAIL = format('The value is %s.', max_rows);
@@ -249,14 +256,19 @@ $$;
 COMMENT ON FUNCTION ids.snowflake_poll_query(regtype, bigint, integer, name, interval) IS
     'not to be called directly: the query of a poll, for rows above $1 and below $2';
 
--- Whether a poll ends without rows: then, or if somebody waits for a lock of the table, and all others behind.
+-- Whether a poll ends without rows: then, or if somebody waits for a lock of the table, and all others behind. Or if it
+-- has a transaction ID, as the first session after a start: others would wait for it.
 CREATE OR REPLACE FUNCTION ids.snowflake_poll_ends(row_type regtype, at timestamptz) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- mutant: hosted-poll-makes-way
-    IF (clock_timestamp() < at) IS NOT TRUE OR EXISTS (SELECT FROM pg_locks WHERE NOT granted
-        AND relation = (SELECT typrelid FROM pg_type WHERE oid = row_type)
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
+    IF (clock_timestamp() < at) IS NOT TRUE
+        -- mutant: hosted-poll-of-first-session
+        OR pg_current_xact_id_if_assigned() IS NOT NULL
+        -- mutant: hosted-poll-makes-way
+        OR EXISTS (SELECT FROM pg_locks WHERE NOT granted
+            AND relation = (SELECT typrelid FROM pg_type WHERE oid = row_type)
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+    THEN
         RETURN true;
     END IF;
     PERFORM pg_sleep(least(extract(epoch FROM at - clock_timestamp())::float8, 0.1));

@@ -4,7 +4,7 @@ use super::{install, refusal, server, server_with_clock};
 use std::thread::sleep;
 use std::time::Duration;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Reader, Signal, Traffic, test, value};
+use testbed::{Cluster, Reader, Signal, Traffic, error, test, value};
 
 const ORDERS: &str = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
 
@@ -205,6 +205,41 @@ fn a_poll_waits_for_rows_as_long_as_it_is_asked_to() {
     );
     insert(&mut writer);
     assert_eq!(waiting.join().expect("rows"), "1");
+}
+
+/// No other transaction runs, so nothing else holds the horizon.
+#[test]
+fn a_writer_that_polls_holds_the_horizon_of_others_until_it_has_ended() {
+    let cluster = server(7);
+    let [mut reader, mut writer] = [(); 2].map(|()| cluster.connect());
+    reader.batch_execute(ORDERS).expect("a table");
+    writer.batch_execute("BEGIN").expect("a transaction");
+    let open = insert(&mut writer);
+    for _ in 0..2 {
+        assert_eq!(polled(&mut writer, 0), [open], "it sees its own row");
+        assert!(polled(&mut reader, 0).is_empty());
+        assert!(horizon(&mut reader) <= Some(open));
+    }
+    writer.batch_execute("COMMIT").expect("its end");
+    assert_eq!(polled(&mut reader, 0), [open]);
+}
+
+#[test]
+fn no_poll_waits_in_a_transaction_for_which_other_readers_would_wait() {
+    let mut cluster = server(7);
+    let mut client = cluster.connect();
+    client.batch_execute(ORDERS).expect("a table");
+    insert(&mut client);
+    client.batch_execute("BEGIN; SELECT FROM orders FOR UPDATE").expect("a lock");
+    let refused = error(&mut client, "SELECT * FROM snowflake_poll(NULL::orders, 0, wait => '1 s')");
+    let message = "snowflake_poll() cannot wait in a transaction that has written";
+    assert_eq!((refused.message(), refused.code().code()), (message, "25001"));
+    // The first session after a start writes.
+    cluster.restart(Signal::INT);
+    let mut client = cluster.connect();
+    client.batch_execute("SET statement_timeout = '30s'").expect("less than it would wait");
+    let none = "SELECT count(*) FROM snowflake_poll(NULL::orders, 9223372036854775806, wait => '1 minute')";
+    assert_eq!(value(&mut client, none), "0");
 }
 
 #[test]

@@ -65,7 +65,9 @@ fn every_call_gives_the_same_in_both_editions() {
         CREATE SCHEMA \"a b\"; GRANT USAGE ON SCHEMA \"a b\" TO PUBLIC; SET search_path = \"a b\", public; CREATE TABLE plain (id bigint);
         CREATE TABLE two (a bigint, b bigint) PARTITION BY HASH (a, b); CREATE TABLE two_0 PARTITION OF two FOR VALUES WITH (MODULUS 2, REMAINDER 0);
         CREATE TABLE \"Ids\" (id bigint) PARTITION BY HASH (id); CREATE TABLE ids_1 PARTITION OF \"Ids\" FOR VALUES WITH (MODULUS 8, REMAINDER 5);
-        CREATE TABLE ids_3 PARTITION OF \"Ids\" FOR VALUES WITH (MODULUS 4, REMAINDER 3); RESET search_path";
+        CREATE TABLE ids_3 PARTITION OF \"Ids\" FOR VALUES WITH (MODULUS 4, REMAINDER 3); RESET search_path;
+        CREATE MATERIALIZED VIEW copied AS SELECT 1::bigint AS id; CREATE VIEW seen AS SELECT 1::bigint AS id;
+        GRANT SELECT ON copied, seen TO PUBLIC";
     let mut differences = Vec::new();
     for client in [&mut extension, &mut hosted] {
         client.batch_execute(tables).expect("tables");

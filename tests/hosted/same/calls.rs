@@ -286,6 +286,8 @@ pub fn calls() -> Vec<String> {
         "poll(NULL::keyed, 0, 1, 'id', '2 minutes')",
         "poll(NULL::keyed, 0, 1, wait => '-1 s')",
         "poll(NULL::domains, 0)",
+        "poll(NULL::copied, 0)",
+        "poll(NULL::seen, 0)",
         "poll(NULL::mine, 0)",
         "poll(NULL::integer, 0)",
         "poll(NULL::pg_class, 0)",
