@@ -44,10 +44,8 @@ DECLARE
     members snowflake_feed.member[] := '{}';
     m snowflake_feed.member;
     told snowflake_feed.member;
-    -- How far rows were read on the server that is behind all others. While it catches up, rows of others are in vain.
-    lowest CONSTANT bigint := (SELECT min(o.read_to) FROM snowflake_feed.member o
-        WHERE o.feed = read_marked.feed AND o.problem IS NULL);
-    asks_until CONSTANT timestamptz := clock_timestamp() + interval '10 s';
+    lowest bigint;
+    asks_until timestamptz;
     shares integer[] := '{}';
     asked boolean[] := '{}';
     spent interval[] := '{}';
@@ -78,6 +76,9 @@ BEGIN
     END IF;
     -- mutant: feed-lock
     this := snowflake_feed.lock(feed);
+    asks_until := clock_timestamp() + interval '10 s';
+    -- How far rows were read on the server that is behind all others. While it catches up, theirs are not returned.
+    lowest := (SELECT min(o.read_to) FROM snowflake_feed.member o WHERE o.feed = this.name AND o.problem IS NULL);
 
     -- All servers are asked before one is waited for. What a member does wrong is its own problem, and so is an error
     -- that it sends, whatever the SQLSTATE. Only a query that is canceled here ends the read.
@@ -88,9 +89,9 @@ BEGIN
         shares[nth] := CASE WHEN m.read_to > lowest THEN 1 ELSE max_rows END;
         asked[nth] := m.problem IS NULL OR began NOT BETWEEN m.asked_at AND m.retry_at;
         IF asked[nth] AND began > asks_until AND (connection = ANY (snowflake_feed.connections())) IS NOT TRUE THEN
-            -- So the next read asks it first.
+            -- The next read asks it first, since asked_at remains.
             m.problem := coalesce(m.problem, 'server was not asked, since connecting to others took too long');
-            m.asked_at := coalesce(m.asked_at, began);
+            m.problem_since := coalesce(m.problem_since, began);
         ELSIF asked[nth] THEN
             m.asked_at := began;
             m.problem := NULL;

@@ -170,6 +170,28 @@ fn a_server_that_says_nothing_to_who_connects_is_named() {
     assert_eq!(canceled.detail(), Some("It waited for server \"liar\"."));
 }
 
+/// Connecting is done for one server after the other.
+#[test]
+fn servers_that_a_read_has_no_time_to_connect_to_are_asked_first_by_the_next() {
+    let (fleet, liar) = fleet();
+    let mut client = fleet.reader.connect();
+    if value(&mut client, "SELECT current_setting('server_version_num')::integer >= 160000") == "t" {
+        testbed::skip("from 16 on, connecting has no limit");
+    }
+    insert(&fleet.members[0], &["waits"]);
+    liar.answer(Answer::NoSession);
+    client
+        .batch_execute(
+            "ALTER SERVER liar OPTIONS (SET connect_timeout '11');
+             UPDATE snowflake_feed.member SET asked_at = 'epoch' WHERE server = 'liar'",
+        )
+        .expect("an option");
+    assert_eq!(read(&mut client, ", patience => '1 hour'"), "");
+    assert!(problem(&fleet).contains("timeout expired"), "{}", problem(&fleet));
+    assert_eq!(fleet.shows(0, "problem"), "server was not asked, since connecting to others took too long");
+    assert_eq!(read(&mut client, ", patience => '0'"), "waits");
+}
+
 /// Columns of another type, or that are not there.
 #[test]
 fn rows_that_the_reader_cannot_hold_are_a_problem_of_their_server() {
