@@ -32,6 +32,27 @@ fn readers_by_id_miss_no_row_whatever_transactions_do_and_whenever_the_server_cr
     cluster.stop(Signal::KILL);
     cluster.start();
     sleep(Duration::from_secs(3));
+    judge(traffic);
+}
+
+/// Its sequences for readers are empty then, and transactions that were prepared before go on.
+#[test]
+fn readers_by_id_miss_no_row_when_a_standby_takes_over() {
+    let builder = || Cluster::builder().set("max_prepared_transactions", 50);
+    let mut primary = builder().start();
+    install(&mut primary.connect(), 7);
+    let standby = builder().standby_of(&primary);
+    let traffic = Traffic::start(&primary, 16);
+    sleep(Duration::from_secs(3));
+    // It has sent all that readers can have seen.
+    primary.stop(Signal::INT);
+    standby.promote();
+    traffic.move_to(&standby);
+    sleep(Duration::from_secs(3));
+    judge(traffic);
+}
+
+fn judge(traffic: Traffic) {
     let (rows, seen) = traffic.finish();
     assert!(rows > 100, "{rows} rows");
     for seen in seen {
@@ -205,6 +226,40 @@ fn a_poll_waits_for_rows_as_long_as_it_is_asked_to() {
     );
     insert(&mut writer);
     assert_eq!(waiting.join().expect("rows"), "1");
+}
+
+#[test]
+fn every_way_to_draw_an_id_holds_back_rows_that_were_committed_after_it() {
+    let cluster = server(7);
+    let [mut client, mut other] = [(); 2].map(|()| cluster.connect());
+    client
+        .batch_execute(&format!(
+            "{ORDERS}; CREATE TABLE filled (id bigint);
+             CREATE TRIGGER fill BEFORE INSERT ON filled FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
+             CREATE FUNCTION draw() RETURNS void LANGUAGE plpgsql AS 'BEGIN PERFORM snowflake_nextval(); RAISE division_by_zero;
+                 EXCEPTION WHEN division_by_zero THEN NULL; END'"
+        ))
+        .expect("tables");
+    for draw in [
+        "SELECT snowflake_nextval()",
+        "SELECT snowflake_id()",
+        "SELECT * FROM snowflake_nextvals(3)",
+        "SELECT * FROM snowflake_nextblock(3)",
+        "SELECT snowflake_nextval_for_shard(8, 3)",
+        "INSERT INTO filled VALUES (NULL)",
+        "INSERT INTO orders (note) SELECT 'many' FROM generate_series(1, 100)",
+        "DO 'BEGIN PERFORM snowflake_nextval(); END'",
+        "SELECT draw()",
+        "SAVEPOINT s; SELECT snowflake_nextval(); ROLLBACK TO s",
+        "CREATE TABLE made AS SELECT snowflake_nextval() AS id",
+        "DECLARE c CURSOR FOR SELECT snowflake_nextval() FROM generate_series(1, 9); FETCH 2 FROM c",
+    ] {
+        other.batch_execute(&format!("BEGIN; {draw}")).expect(draw);
+        let later = insert(&mut client);
+        assert!(!polled(&mut client, 0).contains(&later), "{draw}");
+        other.batch_execute("COMMIT").expect("its end");
+        assert!(polled(&mut client, 0).contains(&later), "{draw}");
+    }
 }
 
 /// No other transaction runs, so nothing else holds the horizon.
