@@ -31,7 +31,8 @@ BEGIN
         'SAFE RETURN %s', worker_id);
     EXECUTE format('CREATE OR REPLACE FUNCTION ids.snowflake_datacenter_id() RETURNS integer LANGUAGE sql STABLE '
         'PARALLEL SAFE RETURN %s', datacenter_id);
-    -- What a dump may have brought of another database's transactions.
+    -- What a dump may have brought of another database's transactions. Not while a reader notes its own.
+    LOCK TABLE ids.snowflake_horizon_lock IN SHARE UPDATE EXCLUSIVE MODE;
     PERFORM setval('ids.snowflake_settled'::regclass, 0, false), setval('ids.snowflake_pending'::regclass, 0, false),
         setval('ids.snowflake_pending_until'::regclass, 0, false);
     -- Another database may have issued IDs of this worker up to now, or others may have set sequences: the next session

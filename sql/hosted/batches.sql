@@ -109,7 +109,9 @@ $$;
 COMMENT ON FUNCTION ids.snowflake_lastval() IS 'last Snowflake ID issued to this session, without its tag';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_fill() RETURNS trigger
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    -- The text of a default is looked at.
+    SET quote_all_identifiers = off AS $$
 DECLARE
     is_missing boolean;
     its_default text;

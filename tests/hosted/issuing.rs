@@ -174,7 +174,7 @@ fn the_trigger_uses_a_default_that_chooses_the_place_of_an_id_and_no_other() {
              CREATE TRIGGER fill BEFORE INSERT ON placed FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
              CREATE TABLE plain (id bigserial);
              CREATE TRIGGER fill BEFORE INSERT ON plain FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
-             SET shop.shard = 1; INSERT INTO placed SELECT NULL FROM generate_series(1, 100);
+             SET shop.shard = 1; SET quote_all_identifiers = on; INSERT INTO placed SELECT NULL FROM generate_series(1, 100);
              INSERT INTO plain VALUES (NULL)",
         )
         .expect("rows");
@@ -192,7 +192,7 @@ fn the_trigger_uses_a_default_that_chooses_a_tag() {
             "SELECT snowflake_set_layout('t41 h8 w6 s8');
              CREATE TABLE tagged (id bigint DEFAULT snowflake_nextval_tagged(3));
              CREATE TRIGGER fill BEFORE INSERT ON tagged FOR EACH ROW EXECUTE FUNCTION snowflake_fill('id');
-             INSERT INTO tagged VALUES (NULL)",
+             SET quote_all_identifiers = on; INSERT INTO tagged VALUES (NULL)",
         )
         .expect("rows");
     assert_eq!(value(&mut client, "SELECT tag FROM tagged, snowflake_decode(id)"), "3");
