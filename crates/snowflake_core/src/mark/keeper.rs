@@ -21,7 +21,7 @@ pub const fn is_due(mark: UnixMs, latest: UnixMs, reserve_ahead_ms: u64) -> bool
 /// What the keeper does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Sleeps for this many milliseconds; `None` is for long.
+    /// Sleeps for this many milliseconds; `None` if nothing is to be done.
     Sleep(Option<u64>),
     /// Starts the generator, or extends the mark if that [is due](is_due) or if a backend wants it.
     Look,
