@@ -38,9 +38,7 @@ impl Drop for FormerCaller {
 /// The current user calls functions of ours. Code of an owner can do so while others of them run, for whom it must not
 /// speak, so these call each other by the names that are not for everybody.
 fn enter() -> FormerCaller {
-    // mutant: caller-stays
-    let caller = Some(User::now());
-    FormerCaller::replace_by(caller)
+    FormerCaller::replace_by(Some(User::now()))
 }
 
 /// The role that calls functions of ours, or the current user.
@@ -62,6 +60,7 @@ fn nobody_else() -> User {
 
 /// Does this without a caller, since it runs code of others.
 pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+    // mutant: caller-stays
     let _caller = FormerCaller::replace_by(None);
     work()
 }
@@ -92,14 +91,16 @@ fn snowflake_adopt_has_connected(role: pg_sys::Oid) -> bool {
 /// bigint.
 #[pg_extern(sql = false)]
 fn snowflake_adopt_do_as(role: pg_sys::Oid, command: &[u8]) -> Option<i64> {
-    let caller = FormerCaller::replace_by(None);
-    // mutant: column-of-others
-    let _user = caller.0.unwrap_or_else(nobody_else).begin();
-    // What code of others sets would hold for ours, too.
-    // mutant: caller-settings
-    let _settings = Settings::begin();
-    // mutant: table-as-owner
-    command::run_as(role, command)
+    let user = CALLER.get().unwrap_or_else(nobody_else);
+    aside(|| {
+        // mutant: column-of-others
+        let _user = user.begin();
+        // What code of others sets would hold for ours, too.
+        // mutant: caller-settings
+        let _settings = Settings::begin();
+        // mutant: table-as-owner
+        command::run_as(role, command)
+    })
 }
 
 /// A plain C function, since it stands for functions with any arguments and results.

@@ -16,7 +16,7 @@ const TABLES: &str = "
     CREATE FUNCTION tools.spy(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM tools.hear(); RETURN n; END';
     CREATE TABLE den.sales (id serial PRIMARY KEY, n integer);
     INSERT INTO den.sales (n) VALUES (1), (2);
-    CREATE INDEX spied ON den.sales (id, tools.spy(n)); DELETE FROM tools.heard;
+    CREATE INDEX plain ON den.sales (n, id); CREATE INDEX spied ON den.sales (id, tools.spy(n)); DELETE FROM tools.heard;
     SET SESSION AUTHORIZATION victim;
     CREATE TABLE lair.sales (id serial PRIMARY KEY, n integer, snowflake_adopt_id bigint);
     INSERT INTO lair.sales (n) VALUES (1), (2); RESET SESSION AUTHORIZATION";
