@@ -70,6 +70,9 @@ fn controls(chosen: &[&Mutant]) -> Vec<Against> {
 /// What a replay says of a server that the model does not allow.
 const DIFFERS: &str = "does what the model cannot do";
 
+/// What all tests on servers need less than.
+const TIMEOUT: &str = "20m";
+
 /// What `timeout` exits with.
 const TIMED_OUT: i32 = 124;
 
@@ -136,7 +139,9 @@ impl Tree {
                 Ok(format!("{}; in the simulation: {found}", self.run(&Servers(tests.clone()))?))
             }
             Servers(tests) => {
-                let mut program = Command::new(&self.servers);
+                // As with the core's: a mutant can make a test hang. SIGTERM stops the servers, too.
+                let mut program = Command::new("timeout");
+                program.arg(TIMEOUT).arg(&self.servers);
                 program.env("SNOWFLAKE_PG_LIBRARY", self.build()).env("SNOWFLAKE_PG_SOURCES", &self.root);
                 failures(program.env("RUST_BACKTRACE", "0").arg(tests))
             }
@@ -181,7 +186,7 @@ impl Tree {
     fn cargo(&self) -> Command {
         // A mutant of the core can make a test hang.
         let mut cargo = Command::new("timeout");
-        cargo.args(["20m", "cargo"]);
+        cargo.args([TIMEOUT, "cargo"]);
         cargo.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
         // Optimized as what is installed, but for what makes a build take half a minute instead of a second.
         cargo.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256");
