@@ -19,8 +19,8 @@ impl Repository {
         let repository = Self(tempfile::tempdir().expect("a temporary directory"));
         repository.write(CHECK, &fs::read_to_string(project().join(CHECK)).expect("the check"));
         repository.write(PLACES, &fs::read_to_string(project().join(PLACES)).expect("the placeholders"));
-        repository.write("snowflake_pg.control", "default_version = '0.2.0'\n");
-        repository.write("CHANGELOG.md", "# Changes\n\n## 0.2.0 (2026-12-24)\n");
+        repository.write("snowflake_pg.control", "default_version = '1.0.0'\n");
+        repository.write("CHANGELOG.md", "# Changes\n\n## 1.0.0 (2026-12-24)\n");
         repository.write("src/lib.rs", MEASURED);
         repository.git("init --quiet");
         repository.commit();
@@ -83,7 +83,7 @@ fn a_commit_is_not_ready_for_a_tag_with_changes_empty_fields_or_figures_of_other
         ("META.json", &format!("\"maintainer\": \"{}\"", place("address"))),
         ("SECURITY.md", "gh attestation verify --repo OWNER/snowflake_pg"),
         (".github/CODEOWNERS", "* @OWNER"),
-        ("README.md", "Version 0.2.0, not released yet."),
+        ("README.md", "Version 1.0.0, not released yet."),
         ("contrib/agents/llms.txt", "No version has been released yet."),
     ] {
         repository.write(name, &format!("{text}\n"));
@@ -91,10 +91,10 @@ fn a_commit_is_not_ready_for_a_tag_with_changes_empty_fields_or_figures_of_other
         repository.refuses(&format!("{name}:1:{text}"));
         repository.git(&format!("rm --quiet {name}"));
     }
-    repository.write("CHANGELOG.md", "# Changes\n\n## 0.2.0 (unreleased)\n");
+    repository.write("CHANGELOG.md", "# Changes\n\n## 1.0.0 (unreleased)\n");
     repository.commit();
-    repository.refuses("CHANGELOG.md gives 0.2.0 no date");
-    repository.write("CHANGELOG.md", "# Changes\n\n## 0.2.0 (2026-12-24)\n");
+    repository.refuses("CHANGELOG.md gives 1.0.0 no date");
+    repository.write("CHANGELOG.md", "# Changes\n\n## 1.0.0 (2026-12-24)\n");
     repository.write("src/lib.rs", "// faster\n");
     repository.commit();
     repository.refuses("docs/benchmarks/results.md has figures of");

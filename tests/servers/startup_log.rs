@@ -75,7 +75,7 @@ fn a_registry_that_is_refused_is_not_quoted_in_the_log() {
 fn the_configuration_is_in_the_files_of_the_logging_collector_on_a_primary_and_on_a_standby() {
     let primary = collected(Cluster::builder().worker(1)).start();
     let standby = collected(Cluster::builder()).standby_of(&primary);
-    let line = "LOG:  snowflake_pg 0.2.0: worker_id = 1, datacenter_id = 0";
+    let line = "LOG:  snowflake_pg 1.0.0: worker_id = 1, datacenter_id = 0";
     for server in [&primary, &standby] {
         wait_for_collected(server, line);
     }

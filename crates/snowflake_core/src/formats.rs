@@ -176,7 +176,7 @@ impl Release {
         Self { major: number(env!("CARGO_PKG_VERSION_MAJOR")), minor: number(env!("CARGO_PKG_VERSION_MINOR")) };
 
     /// The one that wrote the first version of all formats.
-    pub const FIRST: Self = Self { major: 0, minor: 2 };
+    pub const FIRST: Self = Self { major: 1, minor: 0 };
 
     fn to_bytes(self) -> [u8; 4] {
         (u32::from(self.major) | u32::from(self.minor) << 16).to_le_bytes()

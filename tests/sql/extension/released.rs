@@ -111,6 +111,6 @@ fn a_released_script_that_is_changed_is_noticed_here_and_where_it_is_kept() {
     assert!(Command::new("sh").args(["-c", &freeze]).current_dir(&kept).status().expect("sh").success());
     let said = wrong(&kept, &installed);
     assert_eq!(said, ["snowflake_pg--0.0.1 was released, and there is no upgrade script from it"]);
-    fs::write(installed.join("snowflake_pg--0.0.1--0.2.0.sql"), "").expect("own file");
+    fs::write(installed.join("snowflake_pg--0.0.1--1.0.0.sql"), "").expect("own file");
     assert_eq!(wrong(&kept, &installed), [""; 0]);
 }
