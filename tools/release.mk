@@ -4,10 +4,12 @@ sbom = target/snowflake_pg-$(version).cdx.json
 # Until the project has a place, these stand for it, for the name on GitHub of who answers for it, and for an address.
 place = https://example.com/snowflake_pg
 address = The snowflake_pg authors <maintainers@users.noreply.a-seed-2936da01.example>
+# A line of its own wherever it stands.
+unreleased = Nothing has been released yet.
 # Files with a placeholder. This one and the tests keep theirs.
 with = git grep --files-with-matches --fixed-strings -e "$1" -- . ':!tools' ':!tests'
 
-.PHONY: release-check publish-as
+.PHONY: release-check publish-as freeze
 
 release-check:
 	@tools/release_check $(STEPS)
@@ -25,7 +27,23 @@ pack/sums:
 	cd "$(DIRECTORY)" && sums=$$(find . -type f ! -name 'SHA256SUMS*' -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum) && \
 		echo "$$sums" >SHA256SUMS
 
-# Once, when the project gets its place: URL=https://github.com/you/snowflake_pg, MAINTAINER="Name <address>".
+# What no later version may change: scripts, names, and bytes of files. With a release, also the scripts that are below 1.0.
+frozen = snowflake_pg--$(version).sql snowflake_registry--$(version).sql
+released = tests/sql/extension/released
+formats = ../../../../crates/snowflake_core/tests/formats
+script_of = $(call joined,$(or $(filter adopt registry feed,$(1)),extension))
+
+freeze:
+	@grep --quiet '^## $(version) (unreleased)' CHANGELOG.md || { echo "==> $(version) was released: raise the version" >&2; exit 1; }
+	@$(foreach script,$(frozen),$(call script_of,$(patsubst snowflake_%,%,$(firstword $(subst --, ,$(script))))) >$(released)/$(script) &&) true
+	@sed -n 's/^frozen //p' tests/sql/extension/surface >$(released)/snowflake_pg--$(version).surface
+	@cd $(released) && made="$(frozen) snowflake_pg--$(version).surface $$(echo $(formats)/version_*/*)" && \
+		others=$$(echo "$$made" | tr ' ' '\n' | grep --invert-match --fixed-strings --file - SHA256SUMS); \
+		{ echo "$$others"; sha256sum $$made; } | grep . | LC_ALL=C sort --key 2 >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS
+	@git diff --stat -- $(released)
+
+# Once, when the project gets its place: URL=https://github.com/you/snowflake_pg, MAINTAINER="Name <address>". Then the version is
+# released on this day, and what is true until then goes.
 publish-as: MAINTAINER = $(shell git config user.name) <$(shell git config user.email)>
 publish-as: slug = $(shell echo "$(URL)" | cut -d / -f 4-)
 publish-as:
@@ -37,4 +55,9 @@ publish-as:
 	$(call with,$(address)) | xargs sed -i 's|$(address)|$(MAINTAINER)|g'
 	$(call with,OWNER/snowflake_pg) | xargs sed -i 's|OWNER/snowflake_pg|$(slug)|g'
 	sed -i 's|@OWNER$$|@$(firstword $(subst /, ,$(slug)))|' .github/CODEOWNERS
+	@$(MAKE) --no-print-directory freeze frozen="$(frozen) snowflake_adopt--$(adopt_version).sql snowflake_feed--$(feed_version).sql"
+	sed -i "s/^\(## $(version)\) (unreleased)/\1 ($$(date -I))/" CHANGELOG.md
+	sed -i "s/^\( -- .*>\)  .*/\1  $$(LC_ALL=C date -R)/" debian/changelog
+	sed -i "s/^\*.*\( .* - $(version)-1\)$$/* $$(LC_ALL=C date '+%a %b %d %Y')\1/" contrib/packaging/rpm/snowflake_pg.spec
+	git grep --files-with-matches '^$(unreleased)$$' -- '*.md' '*.txt' | xargs sed -i '/^$(unreleased)$$/d'
 	@git diff --stat

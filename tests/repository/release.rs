@@ -101,9 +101,9 @@ fn a_commit_is_not_ready_for_a_tag_with_changes_empty_fields_or_figures_of_other
     repository.write("src/lib.rs", MEASURED);
     repository.commit();
     assert!(repository.check().0);
-    repository.git("tag v0.2.0");
+    repository.git("tag v1.0.0");
     // A step that has passed for a commit is not done again.
     repository.write("other", "");
     repository.commit();
-    repository.refuses("there is a tag v0.2.0");
+    repository.refuses("there is a tag v1.0.0");
 }

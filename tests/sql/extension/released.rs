@@ -1,8 +1,8 @@
 //! What was released stays as it was. A database that has an older version gets exactly what its upgrade scripts say,
 //! so a script that changed after its release would make two databases of one version differ.
 //!
-//! `released` keeps each script of a release, and its checksum: contrib/packaging/publishing.md says how they get
-//! there.
+//! `released` keeps each script of a release, the names that it has frozen, and checksums of both and of the formats:
+//! `make freeze` brings them there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,10 @@ use std::process::Command;
 use testbed::{Installation, project, test, version_of};
 
 const SUMS: &str = "SHA256SUMS";
+
+/// What to do instead of changing what is kept.
+const KEPT: &str = "a release has this: change it back, and write an upgrade script, add a name beside the old one, or \
+    raise the version of the format and set readable_by if older libraries must refuse it (before the release: make freeze)";
 
 /// The scripts of extensions in a directory, by their names: those with a version.
 fn scripts(directory: &Path) -> Vec<String> {
@@ -20,11 +24,24 @@ fn scripts(directory: &Path) -> Vec<String> {
     names
 }
 
+/// What a version 1.x must still have, as the surface lists it.
+pub fn frozen_names() -> Vec<(String, String)> {
+    let directory = kept();
+    let kept = scripts(&directory).into_iter().filter(|name| name.ends_with(".surface"));
+    let lines = |name: String| {
+        let text = fs::read_to_string(directory.join(&name)).expect("names");
+        text.lines().map(|line| (name.clone(), line.to_owned())).collect::<Vec<_>>()
+    };
+    kept.flat_map(lines).collect()
+}
+
 /// What is wrong with scripts that are kept, and with those of this tree, of which none may differ from one that is
 /// kept.
 fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
     let sums = fs::read_to_string(kept.join(SUMS)).expect("checksums");
-    let mut listed: Vec<_> = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1.to_owned())).collect();
+    let listed = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1.to_owned()));
+    // Formats stay where they are.
+    let mut listed: Vec<_> = listed.filter(|name| !name.contains('/')).collect();
     listed.sort_unstable();
     let mut wrong = Vec::new();
     if scripts(kept) != listed {
@@ -33,7 +50,7 @@ fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
     let check = Command::new("sha256sum").args(["--check", "--strict", "--quiet", SUMS]).current_dir(kept).output();
     let check = check.expect("sha256sum");
     if !sums.is_empty() && !check.status.success() {
-        wrong.push(String::from_utf8(check.stdout).expect("text"));
+        wrong.push(format!("{}{KEPT}", String::from_utf8_lossy(&check.stdout)));
     }
     let present = scripts(installed);
     let whole =
@@ -45,7 +62,7 @@ fn wrong(kept: &Path, installed: &Path) -> Vec<String> {
     }
     for name in present.iter().filter(|name| listed.contains(name)) {
         if fs::read(kept.join(name)).ok() != fs::read(installed.join(name)).ok() {
-            wrong.push(format!("{name} was released, and has changed: raise the version, and write an upgrade script"));
+            wrong.push(format!("{name} was released, and has changed: raise the version, and write an upgrade script (before the release: make freeze)"));
         }
     }
     wrong
@@ -94,7 +111,7 @@ fn a_released_script_that_is_changed_is_noticed_here_and_where_it_is_kept() {
         // Nor is it enough to change what is kept.
         fs::write(kept.join(name), &changed).expect("own file");
         let said = wrong(&kept, &installed);
-        assert_eq!(said, [format!("{name}: FAILED\n")]);
+        assert_eq!(said, [format!("{name}: FAILED\n{KEPT}")]);
         for directory in [&kept, &installed] {
             fs::write(directory.join(name), &script).expect("own file");
         }
