@@ -207,7 +207,10 @@ impl From<IssueError> for Failure {
 
 impl From<IssueError> for ErrorReport {
     fn from(error: IssueError) -> Self {
-        use PgSqlErrorCode::{ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, ERRCODE_READ_ONLY_SQL_TRANSACTION};
+        use PgSqlErrorCode::{
+            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            ERRCODE_READ_ONLY_SQL_TRANSACTION,
+        };
         match error {
             IssueError::NotPreloaded => error_report(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -234,7 +237,7 @@ impl From<IssueError> for ErrorReport {
                 clock::behind(last, issued, now, until, limit)
             }
             IssueError::NothingFits(waited) => {
-                error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "none of the next IDs falls into this place")
+                error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "none of the next IDs falls into this place")
                     .set_detail(format!("The call has waited {} ms for one.", waited.as_millis()))
                     .set_hint("Use fewer shards or partitions, or give snowflake_pg.layout a tag, such as h8.")
             }

@@ -36,7 +36,7 @@ script_of = $(call joined,$(or $(filter adopt registry feed,$(1)),extension))
 freeze:
 	@grep --quiet '^## $(version) (unreleased)' CHANGELOG.md || { echo "==> $(version) was released: raise the version" >&2; exit 1; }
 	@$(foreach script,$(frozen),$(call script_of,$(patsubst snowflake_%,%,$(firstword $(subst --, ,$(script))))) >$(released)/$(script) &&) true
-	@sed -n 's/^frozen //p' tests/sql/extension/surface >$(released)/snowflake_pg--$(version).surface
+	@sed -n '/^frozen field of .*: \(\*\*free\|checksum\|header; its length\)/d; s/^frozen //p' tests/sql/extension/surface >$(released)/snowflake_pg--$(version).surface
 	@cd $(released) && made="$(frozen) snowflake_pg--$(version).surface $$(echo $(formats)/version_*/*)" && \
 		others=$$(echo "$$made" | tr ' ' '\n' | grep --invert-match --fixed-strings --file - SHA256SUMS); \
 		{ echo "$$others"; sha256sum $$made; } | grep . | LC_ALL=C sort --key 2 >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS

@@ -42,7 +42,7 @@ COMMENT ON FUNCTION snowflake_explain(bigint) IS
     'bits of an ID, grouped by field, with the meaning of each field';
 
 CREATE FUNCTION snowflake_explain(id bigint, layout text) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_with_layout_wrapper';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_explain(bigint, text) IS
     'bits of an ID of this layout, grouped by field, with the meaning of each field';
 

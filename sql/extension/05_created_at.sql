@@ -7,7 +7,7 @@ COMMENT ON FUNCTION snowflake_time_expression(name, regtype) IS
     'frameworks; a timestamp is in UTC';
 
 CREATE FUNCTION snowflake_time_expression(column_name name, of_type regtype, layout text) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_time_expression_with_layout_wrapper';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_time_expression_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_time_expression(name, regtype, text) IS
     'SQL for the time of the IDs of this layout in a column, in functions of PostgreSQL alone';
 

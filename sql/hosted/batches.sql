@@ -9,7 +9,7 @@ DECLARE
     id bigint;
 BEGIN
     IF f.tag_bits = 0 THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'the layout has no tag',
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'the layout has no tag',
             DETAIL = format('The layout is %s.', f.text),
             HINT = 'Choose a layout with a field such as h8, or call snowflake_nextval().';
     END IF;

@@ -1,7 +1,7 @@
 -- Columns for the time of the ID
 
 CREATE OR REPLACE FUNCTION ids.snowflake_time_expression(column_name name, of_type regtype, layout text) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     f ids.snowflake_fields := ids.snowflake_fields(layout);
     expression text;

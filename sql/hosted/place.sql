@@ -62,7 +62,7 @@ BEGIN
             END IF;
         END LOOP;
         IF clock_timestamp() > since + interval '1 ms' * ids.snowflake_max_wait_ms() THEN
-            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded',
                 MESSAGE = 'none of the next IDs falls into this place',
                 DETAIL = format('The call has waited %s ms for one.',
                     floor(extract(epoch FROM clock_timestamp() - since) * 1000)),

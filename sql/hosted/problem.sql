@@ -63,7 +63,7 @@ BEGIN
             format('%s, and the epoch is %s.', clock, ids.snowflake_display_time(f.epoch)),
             'Set the clock.')::ids.snowflake_problem;
     ELSIF ms > f.issues_until THEN
-        RETURN ROW('outside the layout', '54000', 'reached the last timestamp of the layout',
+        RETURN ROW('outside the layout', '2200H', 'reached the last timestamp of the layout',
             format('%s, and the last timestamp is %s.', clock,
                 ids.snowflake_display_time(f.epoch + f.tick_ms * f.last_tick)),
                 'Check the clock.')::ids.snowflake_problem;

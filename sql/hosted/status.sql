@@ -13,7 +13,7 @@ DECLARE
 BEGIN
     worker_id := ids.snowflake_worker_id();
     datacenter_id := CASE WHEN f.datacenter_bits > 0 THEN ids.snowflake_datacenter_id() END;
-    layout := format('%s (%s)', ids.snowflake_layout(), f.text);
+    layout := f.text;
     usable_until := ids.snowflake_at(f.epoch + f.tick_ms * f.last_tick);
     last_issued_at := ids.snowflake_at(f.epoch + f.tick_ms * (last >> f.sequence_bits));
     lead := greatest(last_issued_at - clock_timestamp(), interval '0');

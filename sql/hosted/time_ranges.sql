@@ -184,7 +184,7 @@ COMMENT ON FUNCTION ids.snowflake_compose(timestamptz, integer, integer, integer
     'ID with these fields; NULL or 0 for a field that the layout lacks, and for no tag';
 
 CREATE OR REPLACE FUNCTION ids.snowflake_explain(id bigint, layout text) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     f ids.snowflake_fields := ids.snowflake_fields(layout);
     drawn text := '';

@@ -40,7 +40,7 @@ pub(super) fn outside_layout(now: UnixMs, outside: TimeError) -> ErrorReport {
             let later = replacement.map(|Replacement { layout, .. }| {
                 format!(" Layout \"{}\" begins later, for servers without old IDs.", layout.short_text())
             });
-            error_report(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "reached the last timestamp of the layout")
+            error_report(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "reached the last timestamp of the layout")
                 .set_detail(format!(
                     "The clock shows {}, and the last timestamp is {}.",
                     display_time(now),
@@ -91,7 +91,7 @@ pub(super) fn behind(last: UnixMs, issued: bool, now: UnixMs, until: UnixMs, lim
 /// The error for a clock by which IDs are to begin, and that has just jumped ahead.
 pub(super) fn jumped(now: UnixMs) -> ErrorReport {
     error_report(
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
         "cannot begin to issue IDs by a clock that has just jumped ahead",
     )
     .set_detail(format!("The clock shows {}, and is trusted once it has been steady for a minute.", display_time(now)))

@@ -56,7 +56,7 @@ fn snowflake_nextval_tagged(tag: i32) -> i64 {
     let layout = layout_in_force();
     if *layout.tags().end() == 0 {
         raise(
-            error_report(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the layout has no tag")
+            error_report(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, "the layout has no tag")
                 .set_detail(format!("The layout is {layout}."))
                 .set_hint("Add a field such as h8 to snowflake_pg.layout, or call snowflake_nextval()."),
         );

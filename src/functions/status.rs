@@ -57,8 +57,6 @@ fn of_generator() -> Vec<(&'static str, Column)> {
     let time_of = |tick| layout.map(|layout| layout.time_of(tick));
     let last = if issued > 0 { time_of(generator.last_tick()) } else { None };
     let mark = if generator.is_started() { time_of(generator.covered_until()) } else { None };
-    let text = gucs::layout_text();
-    let text = text.to_string_lossy();
     let counts = statistics.counts(generator.counts());
     let count = |counter: &AtomicU64| number(counter.load(Ordering::Relaxed));
     let time = |counter: &AtomicU64| column(interval_us(counter.load(Ordering::Relaxed)));
@@ -79,7 +77,12 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("worker_id", column(number_of(worker::worker().as_ref()))),
         ("worker_id_source", column(worker::worker().map(|worker| displayable(&worker.source)))),
         ("datacenter_id", column(number_of(worker::datacenter().filter(has_datacenter).as_ref()))),
-        ("layout", column(layout.map_or_else(|| text.to_string(), |layout| format!("{text} ({layout})")))),
+        (
+            "layout",
+            column(
+                layout.map_or_else(|| gucs::layout_text().to_string_lossy().into_owned(), |layout| layout.to_string()),
+            ),
+        ),
         ("last_issued_at", column(last.map(timestamptz))),
         ("lead", column(last.map(|last| interval(last.saturating_sub(clock::unix_ms()))))),
         ("horizon_at", column(layout.zip(horizon::known()).map(|(layout, id)| timestamptz(time_of_id(&layout, id))))),
@@ -95,8 +98,8 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("clock_regressions", count(&statistics.clock_regressions)),
         ("largest_regression", column(largest_regression)),
         ("last_regression_at", column(at(&statistics.last_regression_at))),
-        ("waits", count(&statistics.waits)),
-        ("wait_time", time(&statistics.wait_us)),
+        ("clock_waits", count(&statistics.waits)),
+        ("clock_wait_time", time(&statistics.wait_us)),
         ("refusals", count(&statistics.refusals)),
         ("mark_extensions", count(&statistics.mark_extensions)),
         ("mark_wait_time", time(&statistics.mark_wait_us)),
@@ -107,7 +110,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("last_refusal_sqlstate", refusal_sqlstate),
         ("last_refusal", refusal),
         ("max_ids_per_second", column(layout.and_then(max_ids_per_second))),
-        ("busiest_second", number(counts.busiest_second)),
+        ("busiest_second_ids", number(counts.busiest_second)),
         ("mark_left", column(mark_left)),
     ]
 }

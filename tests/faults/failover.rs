@@ -321,7 +321,7 @@ fn paused_standby(rounds: usize) -> Evidence {
         standby.set_clock(0.0);
         standby.promote();
         let refused = error(&mut standby.connect(), "SELECT snowflake_nextval()");
-        assert_eq!(refused.code().code(), "55000", "{refused:?}");
+        assert_eq!(refused.code().code(), "53400", "{refused:?}");
         assert!(refused.message().contains("jumped ahead"), "{refused:?}");
         standby.connect().batch_execute("SELECT snowflake_accept_clock()").expect("a clock");
         let after = ids_after_start_margin(&standby);

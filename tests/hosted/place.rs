@@ -76,7 +76,7 @@ fn a_call_for_a_place_into_which_no_id_falls_is_refused_in_the_end() {
     let cluster = server(7);
     let mut client = cluster.connect();
     let refused = refusal(&mut client, "SELECT snowflake_nextval_for_shard(2147483647, 13)");
-    assert_eq!(refused, ("55000".to_owned(), "none of the next IDs falls into this place".to_owned()));
+    assert_eq!(refused, ("53400".to_owned(), "none of the next IDs falls into this place".to_owned()));
     client
         .batch_execute(
             "CREATE TABLE twice (id bigint) PARTITION BY HASH (id);

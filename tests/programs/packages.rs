@@ -103,7 +103,7 @@ dpkg-deb --build /tmp/newer /tmp/newer.deb && rm -r /tmp/newer"
 curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://127.0.0.1:9187/metrics | grep ^snowflake_
 kill $!"
         ));
-        let status = metrics.lines().find(|metric| metric.starts_with("snowflake_server_info{")).expect("a server");
+        let status = metrics.lines().find(|metric| metric.starts_with("snowflake_pg_server_info{")).expect("a server");
         assert!(status.contains("worker_id=\"7\"") && status.ends_with(" 1"), "{status}");
     }
 

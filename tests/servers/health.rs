@@ -311,7 +311,7 @@ fn the_busiest_second_is_a_part_of_what_the_layout_has() {
     assert!(share > 0.5 && share <= 1.0, "{share}");
     client.batch_execute("SELECT snowflake_reset_stats()").expect("a reset");
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(100)").expect("IDs");
-    let busiest: i64 = status(&cluster, "busiest_second").parse().expect("a number");
+    let busiest: i64 = status(&cluster, "busiest_second_ids").parse().expect("a number");
     assert!((50..=100).contains(&busiest), "{busiest}");
 }
 
@@ -349,7 +349,7 @@ fn all_metrics_are_numbers_and_have_the_values_of_the_status() {
         ("borrowed_ids_total", "borrowed_ids"),
         ("to_timestamp(durable_mark_timestamp_seconds) - '1970-01-01Z'", "durable_mark - '1970-01-01Z'"),
         ("largest_regression_seconds * interval '1 s'", "largest_regression"),
-        ("wait_seconds_total * interval '1 s'", "wait_time"),
+        ("clock_wait_seconds_total * interval '1 s'", "clock_wait_time"),
         ("round(layout_left_seconds / 31556952)", "round(extract(year FROM usable_until) - extract(year FROM now()))"),
     ] {
         // The mark goes on meanwhile.

@@ -135,7 +135,7 @@ fn a_layout_that_is_over_is_not_accepted() {
     let mut client = cluster.connect();
     for query in ["SELECT snowflake_accept_mark()", "SELECT snowflake_accept_mark(force => true)"] {
         let refused = error(&mut client, query);
-        assert_eq!((refused.code().code(), refused.message()), ("54000", "reached the last timestamp of the layout"));
+        assert_eq!((refused.code().code(), refused.message()), ("2200H", "reached the last timestamp of the layout"));
     }
     assert_eq!(value(&mut client, "SELECT state FROM snowflake_status"), "outside the layout");
     cluster.configure("snowflake_pg.layout", "twitter");
@@ -163,5 +163,5 @@ fn the_mark_never_passes_the_end_of_the_layout() {
     drop(client);
     cluster.restart(Signal::KILL);
     let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
-    assert_eq!((refused.code().code(), refused.message()), ("54000", "reached the last timestamp of the layout"));
+    assert_eq!((refused.code().code(), refused.message()), ("2200H", "reached the last timestamp of the layout"));
 }

@@ -90,7 +90,7 @@ fn a_layout_of_62_bits_that_has_ended_is_followed_by_one_of_63_bits() {
     load.wait_for_ids();
     server.wait_until("SELECT state = 'outside the layout' FROM snowflake_status");
     let refused = error(&mut client, "SELECT snowflake_nextval()");
-    assert_eq!((refused.code().code(), refused.message()), ("54000", "reached the last timestamp of the layout"));
+    assert_eq!((refused.code().code(), refused.message()), ("2200H", "reached the last timestamp of the layout"));
     migrate(&mut server, "t41 w10 s12 epoch=2026-01-01T00:00:00Z");
     load.wait_for_ids();
     let report = load.finish();

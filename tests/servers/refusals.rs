@@ -84,7 +84,7 @@ fn a_layout_by_which_nothing_can_be_issued_is_warned_of_at_start() {
     for (layout, warning, code, word) in [
         ("tsid", not_issued, "F0000", "to \"t41 w10 s12 epoch=2020-01-01T00:00:00Z\", and restart"),
         ("mastodon", not_issued, "F0000", "It has no worker, so only one server can issue IDs"),
-        ("uid", "reached the last timestamp of the layout", "54000", "\"t28 w22 s13 unit=1s epoch="),
+        ("uid", "reached the last timestamp of the layout", "2200H", "\"t28 w22 s13 unit=1s epoch="),
         (
             "flat epoch=9000-01-01T00:00:00Z",
             "the server's clock is before the epoch of the layout",

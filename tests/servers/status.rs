@@ -76,9 +76,9 @@ fn full_ticks_and_the_waits_for_the_next_are_counted() {
     let took = i64::try_from(began.elapsed().as_micros()).expect("a number");
     assert!(full > 0, "no tick was full");
     assert_eq!(number(&mut client, "ticks_exhausted"), full);
-    let waits = number(&mut client, "waits");
+    let waits = number(&mut client, "clock_waits");
     assert!((1..=200_000 / 4096).contains(&waits), "{waits} waits");
-    let waited = number(&mut client, "(extract(epoch FROM wait_time) * 1000000)::bigint");
+    let waited = number(&mut client, "(extract(epoch FROM clock_wait_time) * 1000000)::bigint");
     assert!(waited > 0 && waited <= took, "{waited} of {took} us");
     assert_eq!(number(&mut client, "borrowed_ids"), 0);
 }
@@ -140,7 +140,7 @@ fn refusals_are_counted() {
     }
     assert_eq!(number(&mut client, "refusals"), 3);
     assert_eq!(number(&mut client, "clock_regressions"), 1);
-    assert_eq!(number(&mut client, "waits"), 0, "it refuses at once");
+    assert_eq!(number(&mut client, "clock_waits"), 0, "it refuses at once");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn counting_begins_anew_by_a_reset_that_is_for_administrators() {
     client.batch_execute("SELECT count(*) FROM snowflake_nextvals(50000)").expect("IDs");
     cluster.set_clock(-60.0);
     assert_eq!(error(&mut client, "SELECT snowflake_nextval()").code().code(), "53400");
-    for counter in ["ids_issued", "ticks_exhausted", "clock_regressions", "waits", "refusals"] {
+    for counter in ["ids_issued", "ticks_exhausted", "clock_regressions", "clock_waits", "refusals"] {
         assert!(number(&mut client, counter) > 0, "{counter}");
     }
 
@@ -174,8 +174,8 @@ fn counting_begins_anew_by_a_reset_that_is_for_administrators() {
     cluster.set_clock(0.0);
     client.batch_execute("SELECT snowflake_reset_stats()").expect("a reset");
     let counters =
-        "SELECT concat_ws(' ', ids_issued, ticks_exhausted, borrowed_ids, history_ids, clock_regressions, waits,
-        refusals, largest_regression, coalesce(last_regression_at::text, 'never'), wait_time) FROM snowflake_status";
+        "SELECT concat_ws(' ', ids_issued, ticks_exhausted, borrowed_ids, history_ids, clock_regressions, clock_waits,
+        refusals, largest_regression, coalesce(last_regression_at::text, 'never'), clock_wait_time) FROM snowflake_status";
     assert_eq!(value(&mut client, counters), "0 0 0 0 0 0 0 00:00:00 never 00:00:00");
     assert_eq!(status(&mut client, "state"), "ready");
     assert_eq!(status(&mut client, "last_issued_at"), issued);

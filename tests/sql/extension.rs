@@ -27,7 +27,7 @@ fn objects(client: &mut Client) -> Vec<(String, bool)> {
               -- From PostgreSQL 17 on, the row type of a view counts, too.
               AND NOT EXISTS (SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
                   WHERE t.oid = objid AND (c.relkind <> 'c' OR t.typelem <> 0)))
-        SELECT object || coalesce(' ' || function, '') || coalesce(' ' || relation, '') || coalesce(' ' || kind_of_cast, ''),
+        SELECT object || coalesce(' ' || function, '') || coalesce(' ' || relation, '') || coalesce(' ' || kind_of_cast, '') || coalesce(' ' || kind_of_type, ''),
             EXISTS (SELECT FROM pg_description e WHERE e.classoid = d.classid AND e.objoid = objid AND e.objsubid = 0)
         FROM objects d
         LEFT JOIN LATERAL (
@@ -47,6 +47,9 @@ fn objects(client: &mut Client) -> Vec<(String, bool)> {
         LEFT JOIN LATERAL (
             SELECT format('context %s, method %s', castcontext, castmethod)
             FROM pg_cast c WHERE c.oid = objid AND classid = 'pg_cast'::regclass) c(kind_of_cast) ON true
+        LEFT JOIN LATERAL (
+            SELECT format('of %s bytes, by value %s, alignment %s, category %s', typlen, typbyval, typalign, typcategory)
+            FROM pg_type t WHERE t.oid = objid AND classid = 'pg_type'::regclass AND typtype = 'b') t(kind_of_type) ON true
         UNION ALL
         SELECT format('column %s of %s %s', attname, object, format_type(atttypid, atttypmod)), true
         FROM objects d JOIN pg_attribute ON attnum > 0 AND NOT attisdropped AND attrelid = CASE
@@ -113,5 +116,24 @@ fn a_library_works_under_an_older_script_that_lacks_a_function_and_a_column() {
         ("SELECT (can_issue, worker_id, ids_issued_total, versions_differ) FROM snowflake_metrics", "(1,7,3003,1)"),
     ] {
         assert_eq!(value(&mut client, query), expected, "{query}");
+    }
+}
+
+/// So that nobody has to update each database for a correction of the library.
+#[test]
+fn the_versions_of_the_library_and_the_script_differ_by_their_first_two_numbers() {
+    let cluster = Cluster::builder().worker(7).start();
+    let scripts = cluster.extension_scripts();
+    let version = env!("CARGO_PKG_VERSION");
+    let corrected = format!("{}.99", version.rsplit_once('.').expect("three numbers").0);
+    let mut client = cluster.connect();
+    for (other, differs) in [(corrected.as_str(), "0"), ("0.0.2", "1"), (version, "0")] {
+        if other != version {
+            let [present, other] = [version, other].map(|of| scripts.join(format!("snowflake_pg--{of}.sql")));
+            fs::copy(present, other).expect("own file");
+        }
+        client.batch_execute(&format!("CREATE EXTENSION snowflake_pg VERSION '{other}'")).expect("the extension");
+        assert_eq!(value(&mut client, "SELECT versions_differ FROM snowflake_metrics"), differs, "{other}");
+        client.batch_execute("DROP EXTENSION snowflake_pg").expect("no extension");
     }
 }

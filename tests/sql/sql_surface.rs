@@ -230,7 +230,7 @@ fn status_shows_the_configuration_the_mark_and_what_was_issued() {
         ("state", "ready"),
         ("worker_id", "7"),
         ("datacenter_id", "3"),
-        ("layout", "twitter (t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z)"),
+        ("layout", "t41 d5 w5 s12 unit=1ms epoch=2010-11-04T01:42:54.657Z"),
         ("ids_issued", "12346"),
         ("last_issued_at < durable_mark", "t"),
         ("lead < interval '3 s'", "t"),

@@ -69,7 +69,7 @@ fn a_tag_outside_its_field_or_without_one_is_refused() {
     }
     let (_cluster, mut client) = server("twitter");
     let refused = error(&mut client, "SELECT snowflake_nextval_tagged(1)");
-    assert_refused(&refused, "55000", &["no tag"]);
+    assert_refused(&refused, "0A000", &["no tag"]);
     assert_eq!(value(&mut client, "SELECT tag IS NULL FROM snowflake_decode(snowflake_nextval())"), "t");
     let cluster = Cluster::builder().start();
     let mut client = cluster.connect();

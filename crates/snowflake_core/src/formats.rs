@@ -18,7 +18,8 @@
 //! **So a later version may** add fields behind the last one. It raises the version of the format, and leaves `readable
 //! by` where it is if servers of older libraries need not know the new fields. Where an older library keeps them, as
 //! said below, they must stay true although it has changed the others; or the later library looks at who has written.
-//! Any other change raises `readable by`. The files of version 1 in `tests/formats` stay readable for ever.
+//! Any other change raises `readable by`, also a layout that an older library cannot read. The files of version 1 in
+//! `tests/formats` stay readable for ever.
 //!
 //! # The state file: `SNOWFLAK`
 //!
@@ -91,11 +92,10 @@
 //! |---|---|---|
 //! | 0 | 24 | header |
 //! | 24 | 8 | mark of all workers, Unix ms, or 0 |
-//! | 32 | 72 | layout, spelled out, padded with zeros |
-//! | 104 | 4 | how many workers are listed |
-//! | 108 | 4 | 0 |
-//! | 112 | 8 | the horizon, an ID; 0 if there is none, 1 if it is withheld |
-//! | 120 | 16 each | workers and their marks |
+//! | 32 | 100 | layout, spelled out, padded with zeros |
+//! | 132 | 4 | how many workers are listed |
+//! | 136 | 8 | the horizon, an ID; 0 if there is none, 1 if it is withheld |
+//! | 144 | 16 each | workers and their marks |
 //! | | | fields of a later version, which an older library keeps |
 //! | | 4 | checksum |
 //!

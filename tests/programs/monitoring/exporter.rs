@@ -14,7 +14,7 @@ use testbed::{Cluster, Exporter, Order, Signal, monitoring_program, test, value}
 /// The values of the extension's metrics, by name, as an exporter gives them. A server has one of each.
 fn values(exposed: &str) -> BTreeMap<String, (String, f64)> {
     let mut values = BTreeMap::new();
-    for line in exposed.lines().filter(|line| line.starts_with("snowflake_")) {
+    for line in exposed.lines().filter(|line| line.starts_with("snowflake_pg_")) {
         let (series, value) = line.rsplit_once(' ').expect("a value");
         let (name, labels) = series.split_once('{').expect("labels");
         let value = value.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -26,7 +26,7 @@ fn values(exposed: &str) -> BTreeMap<String, (String, f64)> {
 
 /// What the view says of a metric now; `None` for NULL.
 fn asked(client: &mut Client, metric: &Metric) -> Option<f64> {
-    let column = metric.name.strip_prefix("snowflake_").expect("a prefix");
+    let column = metric.name.strip_prefix("snowflake_pg_").expect("a prefix");
     if column == "server_info" {
         return Some(1.0);
     }
@@ -37,7 +37,7 @@ fn asked(client: &mut Client, metric: &Metric) -> Option<f64> {
 /// The labels of the metric that has those have the values of the view.
 fn assert_labels(cluster: &Cluster, labels: &str) {
     let metrics = files::metrics();
-    let info = metrics.iter().find(|metric| metric.name == "snowflake_server_info").expect("the metric");
+    let info = metrics.iter().find(|metric| metric.name == "snowflake_pg_server_info").expect("the metric");
     for label in &info.labels {
         let value = value(&mut cluster.connect(), &format!("SELECT coalesce({label}::text, '') FROM snowflake_status"));
         assert!(labels.contains(&format!("{label}=\"{value}\"")), "{label}: {value}\n{labels}");
@@ -79,7 +79,7 @@ fn assert_exported(cluster: &Cluster, state: &str) -> String {
     let exporter = Exporter::start(cluster);
     assert_arrive(cluster, &exporter);
     let exposed = exporter.metrics();
-    let (labels, _) = &values(&exposed)["snowflake_server_info"];
+    let (labels, _) = &values(&exposed)["snowflake_pg_server_info"];
     assert_labels(cluster, labels);
     assert!(labels.contains(&format!("state=\"{state}\"")), "{labels}");
     let loaded = exposed.lines().filter(|line| line.starts_with("pg_exporter_user_queries_load_error{"));
@@ -159,13 +159,14 @@ fn no_column_of_the_view_of_metrics_is_forgotten() {
     let mut client = cluster.connect();
     let columns = client.prepare("SELECT * FROM snowflake_metrics").expect("the view");
     for column in columns.columns() {
-        let name = format!("snowflake_{}", column.name());
+        let name = format!("snowflake_pg_{}", column.name());
         let is_label = metrics[0].labels.iter().any(|label| label == column.name());
         assert!(is_label || metrics.iter().any(|metric| metric.name == name), "{name} is forgotten");
     }
     // And no column of a query, which would arrive as a metric without a description.
     for metric in &metrics {
-        let namespace = metric.name.strip_prefix("snowflake_server_").map_or("snowflake_", |_| "snowflake_server_");
+        let namespace =
+            metric.name.strip_prefix("snowflake_pg_server_").map_or("snowflake_pg_", |_| "snowflake_pg_server_");
         for column in client.prepare(&metric.query).expect("a query").columns() {
             let name = format!("{namespace}{}", column.name());
             let is_label = metric.labels.iter().any(|label| label == column.name());

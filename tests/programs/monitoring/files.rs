@@ -29,7 +29,7 @@ pub struct Metric {
     pub kind: String,
     pub help: String,
     pub labels: Vec<String>,
-    /// What gives its value, a row of which the column has its name without "snowflake_".
+    /// What gives its value, a row of which the column has its name without "snowflake_pg_".
     pub query: String,
 }
 
@@ -66,7 +66,7 @@ pub fn collected() -> Vec<Metric> {
         let labels = metric["key_labels"].as_array().expect("labels").iter();
         let name = text(metric, "metric_name");
         let value = metric["values"][0].as_str().expect("a column");
-        assert!(name == format!("snowflake_{value}") || name == format!("snowflake_server_{value}"), "{name}");
+        assert!(name == format!("snowflake_pg_{value}") || name == format!("snowflake_pg_server_{value}"), "{name}");
         Metric {
             name: name.to_owned(),
             kind: text(metric, "type").to_owned(),

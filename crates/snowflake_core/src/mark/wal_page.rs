@@ -24,10 +24,10 @@ const UNKNOWN: UnixMs = 0;
 /// Instead of a worker: every worker that is not listed.
 const OTHERS: Worker = Worker::MAX;
 const COMMON: usize = 24;
-const LAYOUT: std::ops::Range<usize> = 32..104;
+const LAYOUT: std::ops::Range<usize> = 32..132;
 const COUNT: usize = LAYOUT.end;
-const HORIZON: usize = 112;
-const ENTRIES: usize = 120;
+const HORIZON: usize = 136;
+const ENTRIES: usize = 144;
 const ENTRY: usize = 16;
 /// How many bytes are free for the fields of a later version.
 const FREE: usize = 64;
@@ -214,7 +214,8 @@ impl WalPage {
         Some(Self {
             marks: entries.iter().map(|entry| (u64_at(entry, 0), u64_at(entry, 8))).collect(),
             common: u64_at(bytes, COMMON),
-            layout: Layout::from_spelled_out(layout),
+            // One that this library does not know is no page without a layout.
+            layout: if layout.is_empty() { None } else { Some(Layout::from_spelled_out(layout)?) },
             horizon: PageHorizon::decode(u64_at(bytes, HORIZON)),
             later: later.to_vec(),
         })
@@ -294,6 +295,16 @@ mod tests {
         let says = |worker| (page.look_up(worker).mark, page.look_up(worker).is_unknown);
         assert_eq!([1, 2, 3, 4].map(says), [(Some(300), false), (None, false), (None, true), (Some(400), false)]);
         assert_eq!(page.common, 200);
+    }
+
+    #[test]
+    fn a_page_with_a_layout_that_this_library_does_not_know_is_no_page_without_one() {
+        let mut page = WalPage::default();
+        page.raise(1, 100, layout(), ROOM);
+        let mut bytes = page.encode();
+        bytes[LAYOUT.start] = b'?';
+        FORMAT.seal(&mut bytes);
+        assert_eq!(decoded(&bytes), None);
     }
 
     #[test]

@@ -211,7 +211,7 @@ COMMENT ON FUNCTION snowflake_explain(bigint) IS
     'bits of an ID, grouped by field, with the meaning of each field';
 
 CREATE FUNCTION snowflake_explain(id bigint, layout text) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_with_layout_wrapper';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_explain_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_explain(bigint, text) IS
     'bits of an ID of this layout, grouped by field, with the meaning of each field';
 
@@ -287,7 +287,7 @@ COMMENT ON FUNCTION snowflake_time_expression(name, regtype) IS
     'frameworks; a timestamp is in UTC';
 
 CREATE FUNCTION snowflake_time_expression(column_name name, of_type regtype, layout text) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_time_expression_with_layout_wrapper';
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'snowflake_time_expression_with_layout_wrapper';
 COMMENT ON FUNCTION snowflake_time_expression(name, regtype, text) IS
     'SQL for the time of the IDs of this layout in a column, in functions of PostgreSQL alone';
 
@@ -584,10 +584,10 @@ CREATE VIEW snowflake_status AS
         mark_left interval, keeper_pid integer,
         clones_detected_by text,
         lease_until timestamptz, clock_offset interval, registry_error text,
-        stats_reset_at timestamptz, ids_issued bigint, busiest_second bigint, ticks_exhausted bigint,
+        stats_reset_at timestamptz, ids_issued bigint, busiest_second_ids bigint, ticks_exhausted bigint,
         borrowed_ids bigint,
         history_ids bigint, clock_regressions bigint, largest_regression interval, last_regression_at timestamptz,
-        waits bigint, wait_time interval, mark_extensions bigint, mark_wait_time interval,
+        clock_waits bigint, clock_wait_time interval, mark_extensions bigint, mark_wait_time interval,
         refusals bigint, last_refusal text, last_refusal_sqlstate text, last_refusal_at timestamptz,
         library_version text, extension_version text);
 GRANT SELECT ON snowflake_status TO PUBLIC;
@@ -604,7 +604,7 @@ COMMENT ON COLUMN snowflake_status.worker_id_source IS
     'configuration; registry; hostname (and its name: hostname pg-3); env (and the variable); file (and its path); '
     'ipv4 (and the address); citus (and the database): where it comes from';
 COMMENT ON COLUMN snowflake_status.datacenter_id IS 'data center of this server; NULL if the layout has none';
-COMMENT ON COLUMN snowflake_status.layout IS 'snowflake_pg.layout, with its fields in parentheses';
+COMMENT ON COLUMN snowflake_status.layout IS 'layout of this server, spelled out';
 COMMENT ON COLUMN snowflake_status.usable_until IS 'last timestamp of the layout';
 COMMENT ON COLUMN snowflake_status.max_ids_per_second IS 'most IDs that the layout lets this server issue in a second';
 COMMENT ON COLUMN snowflake_status.last_issued_at IS
@@ -632,15 +632,17 @@ COMMENT ON COLUMN snowflake_status.registry_error IS
 COMMENT ON COLUMN snowflake_status.stats_reset_at IS
     'since when the counters below count: the start of the server, its last crash, or snowflake_reset_stats()';
 COMMENT ON COLUMN snowflake_status.ids_issued IS 'IDs issued';
-COMMENT ON COLUMN snowflake_status.busiest_second IS 'most IDs with timestamps of one second, without history_ids';
+COMMENT ON COLUMN snowflake_status.busiest_second_ids IS
+    'most IDs with timestamps of one second, without history_ids';
 COMMENT ON COLUMN snowflake_status.ticks_exhausted IS 'ticks whose last sequence number was issued';
 COMMENT ON COLUMN snowflake_status.borrowed_ids IS 'IDs with a timestamp ahead of the clock';
 COMMENT ON COLUMN snowflake_status.history_ids IS 'IDs issued in past ticks, with clock_regression = history';
 COMMENT ON COLUMN snowflake_status.clock_regressions IS 'how often the clock has gone back';
 COMMENT ON COLUMN snowflake_status.largest_regression IS 'how far it went back at most';
 COMMENT ON COLUMN snowflake_status.last_regression_at IS 'what the clock showed after it had last gone back';
-COMMENT ON COLUMN snowflake_status.waits IS 'how often calls waited for the clock: for the next tick, or to catch up';
-COMMENT ON COLUMN snowflake_status.wait_time IS 'total time of these waits';
+COMMENT ON COLUMN snowflake_status.clock_waits IS
+    'how often calls waited for the clock: for the next tick, or to catch up';
+COMMENT ON COLUMN snowflake_status.clock_wait_time IS 'total time of these waits';
 COMMENT ON COLUMN snowflake_status.mark_extensions IS 'how often the durable mark was written';
 COMMENT ON COLUMN snowflake_status.mark_wait_time IS 'total time for which calls waited for these writes';
 COMMENT ON COLUMN snowflake_status.refusals IS 'calls for IDs that failed with an error of this extension';
@@ -661,9 +663,9 @@ CREATE VIEW snowflake_metrics AS
             AND (problem_sqlstate IS NULL
                 OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
            (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
-           (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running, keeper_pid::bigint,
-           ids_issued AS ids_issued_total, max_ids_per_second, busiest_second AS busiest_second_ids,
-           busiest_second::double precision / max_ids_per_second::double precision AS busiest_second_ratio,
+           (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running,
+           ids_issued AS ids_issued_total, max_ids_per_second, busiest_second_ids,
+           busiest_second_ids::double precision / max_ids_per_second::double precision AS busiest_second_ratio,
            ticks_exhausted AS ticks_exhausted_total, borrowed_ids AS borrowed_ids_total,
            history_ids AS history_ids_total,
            extract(epoch FROM last_issued_at)::double precision AS last_issued_timestamp_seconds,
@@ -676,13 +678,15 @@ CREATE VIEW snowflake_metrics AS
            clock_regressions AS clock_regressions_total,
            extract(epoch FROM largest_regression)::double precision AS largest_regression_seconds,
            extract(epoch FROM last_regression_at)::double precision AS last_regression_timestamp_seconds,
-           waits AS waits_total, extract(epoch FROM wait_time)::double precision AS wait_seconds_total,
+           clock_waits AS clock_waits_total,
+           extract(epoch FROM clock_wait_time)::double precision AS clock_wait_seconds_total,
            refusals AS refusals_total,
            extract(epoch FROM last_refusal_at)::double precision AS last_refusal_timestamp_seconds,
            extract(epoch FROM lease_until - clock_timestamp())::double precision AS lease_left_seconds,
            extract(epoch FROM clock_offset)::double precision AS clock_offset_seconds,
            extract(epoch FROM usable_until - clock_timestamp())::double precision AS layout_left_seconds,
-           (library_version <> extension_version)::integer::bigint AS versions_differ,
+           (regexp_replace(library_version, '[.][0-9]+$'::text, ''::text)
+               <> regexp_replace(extension_version, '[.][0-9]+$'::text, ''::text))::integer::bigint AS versions_differ,
            CASE WHEN state <> 'not preloaded'
                AND pg_catalog.current_setting('snowflake_pg.track_writers'::text, true)::boolean THEN
                (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - first_id_at)), 0) FROM snowflake_writers)
@@ -699,11 +703,12 @@ COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shar
 COMMENT ON COLUMN snowflake_metrics.keeper_running IS
     '1 if the background worker that writes the durable mark runs, else 0';
 COMMENT ON COLUMN snowflake_metrics.busiest_second_ratio IS
-    'busiest_second / max_ids_per_second: 1 is the limit of the layout';
+    'busiest_second_ids / max_ids_per_second: 1 is the limit of the layout';
 COMMENT ON COLUMN snowflake_metrics.lease_left_seconds IS 'until lease_until, by the clock of this server';
 COMMENT ON COLUMN snowflake_metrics.layout_left_seconds IS 'until usable_until';
 COMMENT ON COLUMN snowflake_metrics.versions_differ IS
-    '1 if library_version and extension_version differ: run ALTER EXTENSION snowflake_pg UPDATE, or restart the server';
+    '1 if library_version and extension_version differ by more than corrections: run ALTER EXTENSION snowflake_pg '
+    'UPDATE, or restart the server';
 COMMENT ON COLUMN snowflake_metrics.oldest_writer_seconds IS
     'how long ago the oldest transaction that has not ended drew its first ID, which holds back readers by ID; 0 '
     'without one';
