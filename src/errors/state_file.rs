@@ -147,8 +147,15 @@ impl From<StateFileError> for ErrorReport {
         match failure {
             StateFileError::Io { action, path, source } => {
                 let full = matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+                // As PostgreSQL's errcode_for_file_access().
+                let sqlstate = match source.kind() {
+                    _ if full => ERRCODE_DISK_FULL,
+                    ErrorKind::NotFound => ERRCODE_UNDEFINED_FILE,
+                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ERRCODE_INSUFFICIENT_PRIVILEGE,
+                    _ => ERRCODE_IO_ERROR,
+                };
                 error_report(
-                    if full { ERRCODE_DISK_FULL } else { ERRCODE_IO_ERROR },
+                    sqlstate,
                     format!("could not {action} \"{}\": {}", path, reason(&source)),
                 )
                 .set_detail(if path.is_in_data_directory() {

@@ -222,7 +222,7 @@ const FAILURES: [Failure; 5] = [
             allow(cluster, 0o700);
             fs::set_permissions(cluster.mark_file(), Permissions::from_mode(0o600)).expect("a mark");
         },
-        code: "58030",
+        code: "42501",
         message: "could not ",
     },
     // Not even root can create a file in the place of a directory, or remove a directory that is not empty.
@@ -294,7 +294,7 @@ fn first_mark_cannot_be_written(rounds: usize) -> Evidence {
         cluster.start();
         for _ in 0..3 {
             witness.connect(&cluster);
-            assert_eq!(witness.refusal().code().code(), "58030");
+            assert_eq!(witness.refusal().code().code(), "42501");
         }
         assert_eq!(fs::read(cluster.mark_file()).expect("a mark"), mark, "left as it was");
         allow(&cluster, 0o700);

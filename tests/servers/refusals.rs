@@ -258,7 +258,7 @@ fn only_roles_that_may_read_all_settings_learn_where_the_state_directory_is() {
     std::fs::remove_dir_all(&directory).expect("own directory");
     let hidden = refused("app");
     let message = "could not open directory \"snowflake_pg.state_directory\": No such file or directory";
-    assert_eq!((hidden.code().code(), hidden.message()), ("58030", message));
+    assert_eq!((hidden.code().code(), hidden.message()), ("58P01", message));
     assert!(!format!("{hidden:?}").contains("secret"), "{hidden:?}");
 }
 

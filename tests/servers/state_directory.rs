@@ -45,7 +45,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
     let refused = error(&mut client, NEXTVAL);
-    assert_eq!(refused.code().code(), "58030");
+    assert_eq!(refused.code().code(), "58P01");
     let message = format!("could not open directory \"{}\": No such file or directory", volume.display());
     assert_eq!(refused.message(), message, "an absolute directory is not made");
     drop(client);
@@ -55,7 +55,7 @@ fn a_state_directory_that_is_away_is_refused_until_it_is_back() {
     draw_ahead(&mut cluster, &mut ids);
     fs::rename(&volume, &away).expect("a volume that goes away");
     cluster.start();
-    assert_eq!(error(&mut cluster.connect(), NEXTVAL).code().code(), "58030");
+    assert_eq!(error(&mut cluster.connect(), NEXTVAL).code().code(), "58P01");
     fs::rename(&away, &volume).expect("a volume that comes back");
     draw_ahead(&mut cluster, &mut ids);
 
