@@ -26,7 +26,7 @@ impl Repository {
         repository.commit();
         let measured = repository.git("rev-parse --short HEAD");
         repository.write(RESULTS, &format!("- commit: {measured}\n"));
-        repository.write(TABLE, &format!("`make test-versions` has run all tests of commit {measured} on servers.\n"));
+        repository.write(TABLE, &format!("`make release-check`, commit {measured}\n"));
         repository.commit();
         repository
     }
@@ -94,6 +94,9 @@ fn a_commit_is_not_ready_for_a_tag_with_changes_empty_fields_or_figures_of_other
     repository.write("CHANGELOG.md", "# Changes\n\n## 1.0.0 (unreleased)\n");
     repository.commit();
     repository.refuses("CHANGELOG.md gives 1.0.0 no date");
+    // Nothing waits for a date but the tag.
+    repository.refuses("| names | **failed** | 0 |");
+    repository.refuses("| figures | passed | 0 |");
     repository.write("CHANGELOG.md", "# Changes\n\n## 1.0.0 (2026-12-24)\n");
     repository.write("src/lib.rs", "// faster\n");
     repository.commit();
