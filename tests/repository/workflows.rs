@@ -100,7 +100,7 @@ fn the_page_of_a_night_shows_what_passed_and_what_failed() {
 }
 
 #[test]
-fn one_command_tells_every_file_where_the_project_is_and_who_keeps_it() {
+fn one_command_says_where_the_project_is_and_who_keeps_it_and_dates_and_freezes_a_release() {
     let copy = copy();
     for wrong in ["", "URL=http://github.com/ada/ids", "URL=https://github.com/ada", "URL=https://github.com/ada/ids/"]
     {
@@ -131,4 +131,17 @@ fn one_command_tells_every_file_where_the_project_is_and_who_keeps_it() {
     assert!(text("debian/control.in").contains("Maintainer: Ada L. <ada@host.example>\n"));
     assert!(text(".github/CODEOWNERS").ends_with("* @ada\n"));
     assert!(text("SECURITY.md").contains("--repo ada/ids"));
+    // The version is released on this day, and its scripts stay.
+    let kept = text("tests/sql/extension/released/SHA256SUMS");
+    assert!(
+        ["_pg", "_registry", "_adopt", "_feed"].iter().all(|of| kept.contains(&format!("  snowflake{of}--"))),
+        "{kept}"
+    );
+    let commit =
+        "git add --all && git -c user.name=ada -c user.email=ada@host.example commit --quiet --message released";
+    for command in [commit, "tools/release_check tree names"] {
+        let output = run(command, copy.path(), "");
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert!(!run("make freeze", copy.path(), "").status.success(), "a released version is frozen again");
 }
