@@ -55,9 +55,10 @@ publish-as:
 	$(call with,$(address)) | xargs sed -i 's|$(address)|$(MAINTAINER)|g'
 	$(call with,OWNER/snowflake_pg) | xargs sed -i 's|OWNER/snowflake_pg|$(slug)|g'
 	sed -i 's|@OWNER$$|@$(firstword $(subst /, ,$(slug)))|' .github/CODEOWNERS
+	sed -i 's|^git clone $(URL) && cd .*|git clone $(URL) \&\& cd $(notdir $(URL))|' README.md
 	@$(MAKE) --no-print-directory freeze frozen="$(frozen) snowflake_adopt--$(adopt_version).sql snowflake_feed--$(feed_version).sql"
 	sed -i "s/^\(## $(version)\) (unreleased)/\1 ($$(date -I))/" CHANGELOG.md
 	sed -i "s/^\( -- .*>\)  .*/\1  $$(LC_ALL=C date -R)/" debian/changelog
-	sed -i "s/^\*.*\( .* - $(version)-1\)$$/* $$(LC_ALL=C date '+%a %b %d %Y')\1/" contrib/packaging/rpm/snowflake_pg.spec
+	sed -i "s/^\* ... ... [0-9]* [0-9]*\( .* - $(version)-1\)$$/* $$(LC_ALL=C date '+%a %b %d %Y')\1/" contrib/packaging/rpm/snowflake_pg.spec
 	git grep --files-with-matches '^$(unreleased)$$' -- '*.md' '*.txt' | xargs sed -i '/^$(unreleased)$$/d'
 	@git diff --stat

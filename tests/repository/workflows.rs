@@ -131,6 +131,8 @@ fn one_command_says_where_the_project_is_and_who_keeps_it_and_dates_and_freezes_
     assert!(text("debian/control.in").contains("Maintainer: Ada L. <ada@host.example>\n"));
     assert!(text(".github/CODEOWNERS").ends_with("* @ada\n"));
     assert!(text("SECURITY.md").contains("--repo ada/ids"));
+    assert!(text("contrib/packaging/rpm/snowflake_pg.spec").contains(" Ada L. <ada@host.example> - "));
+    assert!(text("README.md").contains("git clone https://github.com/ada/ids && cd ids\n"));
     // The version is released on this day, and its scripts stay.
     let kept = text("tests/sql/extension/released/SHA256SUMS");
     assert!(
