@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testbed::{Installation, project, test, version_of};
+use testbed::{Cluster, Installation, project, test, value, version_of};
 
 const SUMS: &str = "SHA256SUMS";
 
@@ -130,4 +130,31 @@ fn a_released_script_that_is_changed_is_noticed_here_and_where_it_is_kept() {
     assert_eq!(said, ["snowflake_pg--0.0.1 was released, and there is no upgrade script from it"]);
     fs::write(installed.join("snowflake_pg--0.0.1--1.0.0.sql"), "").expect("own file");
     assert_eq!(wrong(&kept, &installed), [""; 0]);
+}
+
+/// A database keeps its script until ALTER EXTENSION UPDATE, and a dump of it brings the newest. PostgreSQL looks for
+/// each symbol that a script names.
+#[test]
+fn a_database_with_the_script_of_each_release_gets_ids_from_this_library() {
+    let cluster = Cluster::builder().worker(7).start();
+    let mut client = cluster.connect();
+    let kept = kept();
+    let versions = scripts(&kept).into_iter().filter_map(|name| {
+        Some(name.strip_prefix("snowflake_pg--")?.strip_suffix(".sql")?.to_owned()).filter(|name| !name.contains("--"))
+    });
+    let mut tried = 0;
+    for version in versions {
+        let name = format!("snowflake_pg--{version}.sql");
+        // Other servers read those that are there.
+        if !cluster.extension_scripts().join(&name).exists() {
+            fs::copy(kept.join(&name), cluster.extension_scripts().join(&name)).expect("own file");
+        }
+        let create = format!("CREATE EXTENSION snowflake_pg VERSION '{version}'");
+        client.batch_execute(&create).unwrap_or_else(|error| panic!("{version}: {error:?}"));
+        assert_eq!(value(&mut client, "SELECT worker_id FROM snowflake_decode(snowflake_nextval())"), "7", "{version}");
+        assert_eq!(value(&mut client, "SELECT state FROM snowflake_status, snowflake_metrics"), "ready", "{version}");
+        client.batch_execute("ALTER EXTENSION snowflake_pg UPDATE; DROP EXTENSION snowflake_pg").expect("an update");
+        tried += 1;
+    }
+    assert!(tried > 0, "1.0.0 was released");
 }
