@@ -7,33 +7,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
-use testbed::{Builder, Cluster, Installation, hosted_script, project, test};
-
-/// A fenced block: its language, and its lines.
-struct Block {
-    language: String,
-    text: String,
-}
-
-fn blocks(document: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    for line in document.lines() {
-        match (line.strip_prefix("```"), &mut open) {
-            (Some(language), None) => {
-                open = Some(Block { language: language.trim().to_owned(), text: String::new() });
-            }
-            (Some(_), Some(_)) => blocks.extend(open.take()),
-            (None, Some(block)) => {
-                block.text.push_str(line);
-                block.text.push('\n');
-            }
-            (None, None) => {}
-        }
-    }
-    assert!(open.is_none(), "a block without an end");
-    blocks
-}
+use testbed::{Builder, Cluster, Installation, blocks, hosted_script, project, test};
 
 fn psql(cluster: &Cluster, sql: &str) -> String {
     let mut psql = cluster.psql();

@@ -5,6 +5,7 @@
 //! [`Cluster`] is dropped or the process dies. PostgreSQL refuses to run as root, so root's servers run as the user
 //! `postgres`.
 
+mod blocks;
 mod builder;
 mod cluster;
 mod copies;
@@ -39,6 +40,7 @@ mod vmclock;
 mod volume;
 mod wal_page;
 
+pub use blocks::{Block, blocks};
 pub use builder::{Builder, RESERVE_AHEAD_MS};
 pub use cluster::{Cluster, PATIENCE};
 pub use disk::Disk;
