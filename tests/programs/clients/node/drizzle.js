@@ -1,13 +1,15 @@
 import { generateDrizzleJson, generateMigration } from "drizzle-kit/api";
-import { eq, sql } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
-import { integer, pgTable } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { numbers, report } from "./report.js";
 import { snowflake } from "./snowflake_type.js";
 
 // recipe
-const orders = pgTable("orders", {
+import { sql } from "drizzle-orm";
+import { integer, pgTable } from "drizzle-orm/pg-core";
+
+export const orders = pgTable("orders", {
   id: snowflake("id").primaryKey().default(sql`snowflake_nextval()`),
   n: integer("n"),
 });

@@ -1,6 +1,6 @@
+// recipe
 import { customType } from "drizzle-orm/pg-core";
 
-// recipe
 const snowflake = customType({
   dataType: () => "snowflake",
   fromDriver: (value) => BigInt(value),

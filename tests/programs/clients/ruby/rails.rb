@@ -6,18 +6,20 @@ require "tmpdir"
 ActiveRecord::Base.establish_connection(
   adapter: "postgresql", host: ENV["PGHOST"], username: ENV["PGUSER"], database: ENV["PGDATABASE"]
 )
-# recipe
 ActiveRecord::Schema.verbose = false
 ActiveRecord::Schema.define do
+  # recipe
   create_table :orders, id: false do |t|
     t.bigint :id, primary_key: true, default: -> { "snowflake_id()" }
     t.integer :n
   end
+  # end
 end
 
 class Order < ActiveRecord::Base
 end
 
+# recipe
 rows = Order.insert_all((0...500).map { |n| { n: n } }, returning: %i[n id]).rows
 # end
 one = Order.create!(n: 500)
