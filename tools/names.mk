@@ -176,6 +176,15 @@ suite/image: setup
 		SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/versions/18/release/libsnowflake_pg.so \
 		SNOWFLAKE_PG_IMAGE=$$(echo $(CURDIR)/target/image/*.tar) $(programs) image:: --include-ignored
 
+# The root has what a developer's machine has: Python, Node.js and Ruby.
+## the first hour of a stranger: README, Django, Drizzle and Rails in a root of Debian 12 (four minutes, and building; root)
+suite/first-hour: setup
+	@tools/setup packages first-hour
+	@tools/debian_root bookworm-first-hour 15 sudo python3-venv npm rails ruby-pg
+	@$(MAKE) --no-print-directory pack/deb PG_SUPPORTED_VERSIONS=15
+	@echo "==> Typing what the documents say, in a root of its own"
+	SNOWFLAKE_PG_DEBS=$(CURDIR)/target/deb $(programs) first_hour:: --include-ignored
+
 ## larger worlds of leases from a registry (half an hour)
 suite/model: setup
 	@echo "==> Exploring leases of workers: larger worlds"

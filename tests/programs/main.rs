@@ -4,6 +4,7 @@ mod builds;
 mod chaos;
 mod citus;
 mod clients;
+mod first_hour;
 mod image;
 mod integrations;
 mod manifests;

@@ -8,7 +8,8 @@ mod machine;
 mod sources;
 mod versions;
 
-use machine::{Machine, psql};
+pub use machine::Machine;
+use machine::psql;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,11 +18,11 @@ use testbed::{can_name_hosts, exporter_program, project, test};
 /// Suites of Debian, and versions of PostgreSQL that each has. No suite has 16. `sid` gets 19 from experimental.
 const SUITES: [(&str, &str); 4] = [("bookworm", "15"), ("trixie", "17"), ("sid", "18"), ("sid", "19")];
 
-/// The path that a variable of `make suite NAME=packages` names. Packages are only tested as root.
-fn from_make(variable: &str) -> PathBuf {
+/// The path that a variable of `make suite` names. Packages are only tested as root.
+pub fn from_make(variable: &str) -> PathBuf {
     let path = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
     assert!(can_name_hosts(), "only root can test packages");
-    path.unwrap_or_else(|| panic!("{variable} is not set: make suite NAME=packages sets it"))
+    path.unwrap_or_else(|| panic!("{variable} is not set: make suite sets it"))
 }
 
 /// A machine of a suite of Debian with a server that has never run, and the name of the package in its `/packages`.

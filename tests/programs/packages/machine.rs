@@ -104,12 +104,13 @@ impl Machine {
     }
 
     /// Adds to the transcript, as a terminal would show it.
-    fn show(&self, prompt: &str, typed: &str, said: &str) {
+    pub fn show(&self, prompt: &str, typed: &str, said: &str) {
         let newline = if said.is_empty() { "" } else { "\n" };
         write!(&self.transcript, "{prompt} {typed}\n{said}{newline}").expect("own file");
     }
 
-    fn must(&self, prompt: &str, typed: &str, script: &str) -> String {
+    /// What a script says, which must succeed. The transcript shows it as what is typed at a prompt.
+    pub fn must(&self, prompt: &str, typed: &str, script: &str) -> String {
         let said = self.attempt(script);
         self.show(prompt, typed, said.as_ref().unwrap_or_else(|said| said));
         said.unwrap_or_else(|said| panic!("{script}\n{said}"))
