@@ -5,6 +5,7 @@ mod bench_report;
 mod copyright;
 mod docs;
 mod itself;
+mod pictures;
 mod platforms;
 mod reference;
 mod release;

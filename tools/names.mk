@@ -50,7 +50,7 @@ demo/steps: setup
 	cargo bench --locked --package snowflake_core --bench core
 
 picture/%: setup
-	@$(demo) $*_picture
+	@$(demo) $(subst -,_,$*)_picture
 
 ## docs/clock.svg: what each policy does when the clock goes back (two minutes)
 picture/clock: ready
@@ -61,6 +61,10 @@ picture/cost: setup
 ## docs/dashboard.svg, through a clock step and a full disk (five minutes; installs Prometheus)
 picture/dashboard: needs = monitoring
 picture/dashboard: ready
+
+## docs/first-minute.svg: README's SQL, typed into psql (half a minute; installs termtosvg-ng)
+picture/first-minute: needs = recording
+picture/first-minute: ready
 
 ## docs/layouts.svg: where the bits of each layout are (seconds)
 picture/layouts: setup

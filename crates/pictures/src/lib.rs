@@ -1,4 +1,4 @@
-//! The pictures of the documentation. Nothing else writes SVG.
+//! The pictures of the documentation. Nothing else writes SVG, except that termtosvg-ng draws the first minute.
 //!
 //! All have the style of `style.css`, for a reader's light or dark page. Libraries for charts write colors into each
 //! element, so that their pictures fit only one of the two.
