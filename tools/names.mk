@@ -181,7 +181,7 @@ suite/image: setup
 		SNOWFLAKE_PG_IMAGE=$$(echo $(CURDIR)/target/image/*.tar) $(programs) image:: --include-ignored
 
 # The root has what a developer's machine has: Python, Node.js and Ruby.
-## the first hour of a stranger: README, Django, Drizzle and Rails in a root of Debian 12 (four minutes, and building; root)
+## the first hour of a stranger: README, Django, Drizzle and Rails in a root of Debian 12 (three minutes, and building; root)
 suite/first-hour: setup
 	@tools/setup packages first-hour
 	@tools/debian_root bookworm-first-hour 15 sudo python3-venv npm rails ruby-pg
