@@ -19,7 +19,7 @@ join_hosted = sed -n 's|^\\ir |$(1)/|p' $(1)/parts.sql | xargs $(join) | sed -e 
 	-e '/^ *-- mutant: /d' $(1)/install.sql
 # Prints a script that does without the extension, from this folder: script.psql, with the parts in it.
 join_script = $(join) $(1)/[0-9]*.sql | sed -e '/^-- The parts of/{r /dev/stdin' -e d -e '}' $(1)/script.psql
-upgrades = $(wildcard sql/snowflake_pg--*--*.sql)
+upgrades = $(wildcard sql/snowflake_*--*--*.sql)
 # Prints the script that updates snowflake_adopt: what its tables need from an older version on, and then all that is no table.
 update_adopt = $(join) sql/adopt/update.psql $(wildcard sql/adopt/from-$(1).psql) $(filter-out %/00_kept.sql,$(sort $(wildcard sql/adopt/*.sql))) | \
 	sed -e 's/^CREATE \(FUNCTION\|PROCEDURE\|VIEW\) /CREATE OR REPLACE \1 /'

@@ -104,7 +104,8 @@ fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     assert_eq!(tree.installed(&pg_config("--pkglibdir")), ["snowflake_pg.so"]);
     assert_eq!(tree.installed(&extension), files(&[]), "where there is no upgrade script");
 
-    let upgrades = ["snowflake_pg--0.0.1--0.0.2.sql", "snowflake_pg--0.0.2--0.1.0.sql"];
+    let upgrades =
+        ["snowflake_pg--0.0.1--0.0.2.sql", "snowflake_pg--0.0.2--0.1.0.sql", "snowflake_feed--0.0.1--0.0.2.sql"];
     for upgrade in upgrades {
         tree.write(&format!("sql/{upgrade}"), b"");
     }
@@ -123,7 +124,7 @@ fn the_library_the_scripts_and_every_upgrade_script_are_installed() {
     let of_adopt = format!("snowflake_adopt--0.0.1--{}.sql", version_of("snowflake_adopt"));
     let output = tree.install();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(tree.installed(&extension), files(&[upgrades[0], upgrades[1], of_registry, &of_adopt]));
+    assert_eq!(tree.installed(&extension), files(&[&upgrades[..], &[of_registry, &of_adopt]].concat()));
     let update = tree.path("root").join(extension.strip_prefix("/").expect("a path")).join(of_adopt);
     let update = fs::read_to_string(update).expect("a script");
     assert!(update.contains("\n-- For this version alone.\n") && !update.contains("\nCREATE TABLE"), "{update}");
