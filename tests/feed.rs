@@ -8,3 +8,5 @@ mod liar;
 mod reading;
 mod rights;
 mod servers;
+
+pub use fixture::{Fleet, insert, read_all, start, wait_for_rows};

@@ -26,8 +26,13 @@ impl Fleet {
     /// rows.
     pub fn of(builders: impl IntoIterator<Item = Builder>) -> Self {
         need_extension("dblink");
-        let members: Vec<_> = builders.into_iter().map(start).collect();
-        let reader = Cluster::builder().set("shared_preload_libraries", "").start();
+        let members = builders.into_iter().map(start).collect();
+        Self::read_by(Cluster::builder(), members)
+    }
+
+    /// Servers that a server like this reads, which are not in the feed yet.
+    pub fn read_by(reader: Builder, members: Vec<Cluster>) -> Self {
+        let reader = reader.set("shared_preload_libraries", "").start();
         reader
             .connect()
             .batch_execute(

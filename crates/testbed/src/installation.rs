@@ -197,7 +197,16 @@ pub fn needed(file: PathBuf) -> PathBuf {
 
 /// Skips a test of one of PostgreSQL's extensions if that is missing.
 pub fn need_extension(name: &str) {
-    needed(pg_config("--sharedir").join("extension").join(format!("{name}.control")));
+    needed(control_file(name));
+}
+
+/// Whether the PostgreSQL of the servers has one of its extensions.
+pub fn has_extension(name: &str) -> bool {
+    control_file(name).exists()
+}
+
+fn control_file(name: &str) -> PathBuf {
+    pg_config("--sharedir").join("extension").join(format!("{name}.control"))
 }
 
 /// The major version of the PostgreSQL of the servers.

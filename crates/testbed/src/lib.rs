@@ -49,8 +49,8 @@ pub use faults::Frozen;
 pub use host::{can_name_hosts, make_private_file, need_hosts};
 pub use hostile::{HOSTILE_NOTICE, HostileAnswer, HostileServer};
 pub use installation::{
-    Installation, hosted_script, library, make_install, need_extension, need_postgresql, needed, pg_config, postgresql,
-    project, sources, version_of,
+    Installation, has_extension, hosted_script, library, make_install, need_extension, need_postgresql, needed,
+    pg_config, postgresql, project, sources, version_of,
 };
 #[cfg(feature = "runner")]
 pub use inventory;

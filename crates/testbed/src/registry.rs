@@ -25,7 +25,12 @@ impl Registry {
 
     /// Starts one that is an extension.
     pub fn as_extension() -> Self {
-        let registry = Self(Cluster::builder().start());
+        Self::extension_on(Cluster::builder())
+    }
+
+    /// The same on a server like this.
+    pub fn extension_on(builder: Builder) -> Self {
+        let registry = Self(builder.start());
         registry.connect().batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension");
         registry.let_servers_in()
     }

@@ -1,14 +1,38 @@
 //! From this version to a next one, which `tools/next_version` makes of this tree: both libraries, and all scripts.
 
+mod feeds;
 mod formats;
+mod pairs;
+mod registries;
+mod standbys;
+mod walk;
 
 use super::objects;
+use Version::{Next, This};
 use std::fs;
 use std::path::PathBuf;
 use testbed::postgres::{Client, NoTls};
-use testbed::{Cluster, Signal, error, project, test, value, version_of};
+use testbed::{Cluster, Signal, error, has_extension, project, test, value, version_of};
 
 const THIS: &str = env!("CARGO_PKG_VERSION");
+
+/// Of a package, of the library that a server runs, or of the script of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Version {
+    This,
+    Next,
+}
+
+impl Version {
+    fn other(self) -> Self {
+        if self == This { Next } else { This }
+    }
+
+    /// As the extension and its library say it.
+    fn number(self) -> String {
+        if self == This { THIS.to_owned() } else { next().1 }
+    }
+}
 
 /// The copy of the tree, and its version.
 fn next() -> (PathBuf, String) {
@@ -23,8 +47,45 @@ fn library() -> PathBuf {
     project().join("target/next/build/debug/libsnowflake_pg.so")
 }
 
+/// Puts the package of a version in the place of the other one, under a server that may run.
+fn install(cluster: &Cluster, version: Version) {
+    match version {
+        This => cluster.install(&project(), &testbed::library()),
+        Next => cluster.install(&next().0, &library()),
+    }
+}
+
+/// The same, and restarts the server.
+fn restart(cluster: &mut Cluster, version: Version, how: Signal) {
+    install(cluster, version);
+    cluster.restart(how);
+}
+
+fn update(cluster: &Cluster, extension: &str) {
+    let update = format!("ALTER EXTENSION {extension} UPDATE");
+    cluster.connect().batch_execute(&update).unwrap_or_else(|error| panic!("{update}: {error:?}\n{}", cluster.log()));
+}
+
 fn connect(cluster: &Cluster, database: &str) -> Client {
     cluster.config().dbname(database).connect(NoTls).expect("a session")
+}
+
+/// A database with all extensions; without the feed, where there is no dblink.
+fn with_all_extensions(cluster: &Cluster, database: &str) -> Client {
+    cluster.connect().batch_execute(&format!("CREATE DATABASE {database}")).expect("a database");
+    let mut client = connect(cluster, database);
+    let create = "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt; CREATE EXTENSION snowflake_registry";
+    client.batch_execute(create).expect("the extensions");
+    if has_extension("dblink") {
+        client.batch_execute("CREATE EXTENSION snowflake_feed CASCADE").expect("the extensions");
+    }
+    client
+}
+
+/// Those of the extensions that a database has.
+fn ours(client: &mut Client) -> Vec<String> {
+    let query = "SELECT extname::text FROM pg_extension WHERE extname LIKE 'snowflake%' ORDER BY oid";
+    client.query(query, &[]).expect("extensions").iter().map(|row| row.get(0)).collect()
 }
 
 /// What an application and its DBA have made, and refer to the extension by.
@@ -65,7 +126,7 @@ fn made(client: &mut Client) -> String {
     )
 }
 
-/// What the extension owns, with its definition, rights and comments.
+/// What the extensions own, with definitions, rights and comments.
 fn owned(client: &mut Client) -> Vec<String> {
     let mut owned: Vec<_> = objects(client).into_iter().map(|(object, _)| object).collect();
     let query = "
@@ -77,7 +138,7 @@ fn owned(client: &mut Client) -> Vec<String> {
             (SELECT string_agg(col_description(attrelid, attnum), '; ' ORDER BY attnum) FROM pg_attribute
                 WHERE attrelid = coalesce((SELECT nullif(typrelid, 0) FROM pg_type t WHERE t.oid = objid), objid)),
             (SELECT initprivs::text FROM pg_init_privs i WHERE i.objoid = objid AND i.classoid = classid))
-        FROM pg_depend WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_pg')
+        FROM pg_depend WHERE deptype = 'e' AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'snowflake%')
         ORDER BY 1";
     owned.extend(client.query(query, &[]).expect("the catalogs").iter().map(|row| row.get::<_, String>(0)));
     owned
@@ -111,10 +172,7 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     let mut cluster = Cluster::builder().worker(7).own_installation().start();
     cluster.connect().batch_execute(APPLICATION).expect("an application");
     let before = made(&mut cluster.connect());
-    cluster.connect().batch_execute("CREATE DATABASE bare").expect("a database");
-    connect(&cluster, "bare").batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    cluster.connect().batch_execute("CREATE DATABASE registry").expect("a database");
-    connect(&cluster, "registry").batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension");
+    with_all_extensions(&cluster, "bare");
     goes_on(&cluster, (THIS, THIS));
     let early = "CREATE TABLE early (id serial PRIMARY KEY); INSERT INTO early SELECT generate_series(1, 100)";
     cluster.connect().batch_execute(early).expect("a table");
@@ -135,14 +193,9 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     assert_eq!(made(&mut cluster.connect()), before);
     assert_eq!(error(&mut cluster.connect(), "SELECT of_next_version FROM snowflake_status").code().code(), "42703");
 
-    for database in ["postgres", "bare"] {
-        connect(&cluster, database).batch_execute(update).expect("an upgrade");
-    }
+    cluster.connect().batch_execute(update).expect("an upgrade");
     goes_on(&cluster, (next, next));
     assert_eq!(made(&mut cluster.connect()), before);
-    let mut registry = connect(&cluster, "registry");
-    registry.batch_execute("ALTER EXTENSION snowflake_registry UPDATE").expect("an upgrade");
-    assert_eq!(value(&mut registry, "SELECT extversion FROM pg_extension WHERE extname = 'snowflake_registry'"), next);
     let mut client = cluster.connect();
     assert_eq!(value(&mut client, "SELECT of_next_version + snowflake_of_next_version() FROM snowflake_status"), "2");
     let cost = "SELECT procost FROM pg_proc WHERE oid = 'snowflake_time_expression(name, regtype)'::regprocedure";
@@ -157,11 +210,14 @@ fn a_server_with_data_is_upgraded_to_the_next_version_and_ids_go_on_rising() {
     );
     let updated = "SELECT extversion FROM pg_extension WHERE extname = 'snowflake_adopt'";
     assert_ne!(value(&mut client, updated), version_of("snowflake_adopt"));
-    client.batch_execute("CREATE DATABASE fresh").expect("a database");
-    let mut fresh = connect(&cluster, "fresh");
-    fresh.batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    let (upgraded, new) = (owned(&mut connect(&cluster, "bare")), owned(&mut fresh));
-    assert!(new.len() > 150, "{}", new.len());
+
+    // What is updated is what is new.
+    let mut bare = connect(&cluster, "bare");
+    for extension in ours(&mut bare) {
+        bare.batch_execute(&format!("ALTER EXTENSION {extension} UPDATE")).expect("an upgrade");
+    }
+    let (upgraded, new) = (owned(&mut bare), owned(&mut with_all_extensions(&cluster, "fresh")));
+    assert!(new.len() > 300, "{}", new.len());
     let only = |one: &[String], other: &[String]| {
         one.iter().filter(|object| !other.contains(object)).cloned().collect::<Vec<_>>()
     };

@@ -1,31 +1,17 @@
 //! Two libraries on one data directory, and as primary and standby. In the next version, each format has more fields,
 //! and says that this version can read it, unless the server's environment has its letters: see `tools/next_version`.
 
-use super::{library, next};
+use super::Version::{self, Next, This};
+use super::{install, next};
 use snowflake_core::mark::{lives, state_file};
 use std::fs;
-use testbed::{Builder, Cluster, Registry, Signal, Witness, error, project, record_in, test, value};
+use testbed::{Builder, Cluster, Registry, Signal, Witness, error, record_in, test, value};
 
 /// The formats that only the next version can read.
-const ONLY_NEXT: &str = "SNOWFLAKE_PG_ONLY_NEXT";
+pub const ONLY_NEXT: &str = "SNOWFLAKE_PG_ONLY_NEXT";
 
 /// A field of the next version, wherever it has one.
 const FIELD: [u8; 8] = [2; 8];
-
-#[derive(Clone, Copy)]
-enum Library {
-    This,
-    Next,
-}
-
-use Library::{Next, This};
-
-fn install(cluster: &Cluster, which: Library) {
-    match which {
-        This => cluster.install(&project(), &testbed::library()),
-        Next => cluster.install(&next().0, &library()),
-    }
-}
 
 fn node(wal_mark: &str, only_next: &str) -> Builder {
     let node = Cluster::builder().worker(7).own_installation().environment(ONLY_NEXT, only_next);
@@ -49,7 +35,7 @@ fn issue(cluster: &Cluster, witness: &mut Witness) {
     assert_eq!(value(&mut cluster.connect(), said), "NULL", "{}", cluster.log());
 }
 
-fn go_on(cluster: &mut Cluster, which: Library, witness: &mut Witness) {
+fn go_on(cluster: &mut Cluster, which: Version, witness: &mut Witness) {
     install(cluster, which);
     cluster.start();
     issue(cluster, witness);
