@@ -24,6 +24,7 @@ mod odd_files;
 mod one_writer;
 mod outsiders;
 mod partitions;
+mod pg_upgrade;
 mod place;
 mod reading;
 mod refusals;
