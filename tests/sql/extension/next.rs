@@ -94,6 +94,8 @@ const APPLICATION: &str = "
     CREATE EXTENSION snowflake_adopt;
     CREATE ROLE app;
     CREATE ROLE monitor;
+    CREATE TABLE days (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+    CREATE TABLE first_days PARTITION OF days FOR VALUES FROM (0) TO (2006515713439040712);
     CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), exact snowflake DEFAULT snowflake_id(), item text,
         created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'flat')) STORED);
     GRANT SELECT, INSERT ON orders TO app;
