@@ -14,7 +14,7 @@ const TABLES: &str = "
         of_domain order_id DEFAULT snowflake_nextval(), other exact_id DEFAULT snowflake_id(), item text DEFAULT 'tea', reply_to bigint REFERENCES orders,
         created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'flat')) STORED,
         worker integer GENERATED ALWAYS AS ((snowflake_decode(id, 'flat')).worker_id) STORED,
-        CONSTRAINT of_layout CHECK (snowflake_timestamp(id, 'flat') > '2020-01-01Z'));
+        CONSTRAINT of_layout CHECK (snowflake_timestamp(id, 'flat') > '2020-01-01Z' AND exact > 0));
     CREATE INDEX by_time ON orders (snowflake_timestamp(id, 'flat'));
     CREATE INDEX by_text ON orders ((exact::text)) WHERE (snowflake_decode(id, 'flat')).worker_id = 7;
     CREATE INDEX by_hash ON orders USING hash (exact); CREATE INDEX by_range ON orders USING brin (exact);

@@ -259,6 +259,11 @@ impl Cluster {
         self.installation.scripts()
     }
 
+    /// A script for psql, of the package that this server has.
+    pub fn script(&self, name: &str) -> PathBuf {
+        self.installation.script(name)
+    }
+
     pub(crate) fn log_path(&self) -> PathBuf {
         self.directory.path().join("log")
     }

@@ -2,7 +2,6 @@
 
 use crate::builder::Builder;
 use crate::cluster::Cluster;
-use crate::installation::Installation;
 use std::ops::{Deref, DerefMut};
 
 /// A server with a registry, and a role for servers.
@@ -48,10 +47,15 @@ impl Registry {
 
     /// Runs the script, as a DBA does.
     pub fn install(&self) {
-        let script = Installation::shared().script("snowflake_registry.sql");
+        let said = self.run_script();
+        assert_eq!(said, "");
+    }
+
+    /// Runs the script of the package that its server has. What that says, also if it fails.
+    pub fn run_script(&self) -> String {
+        let script = self.script("snowflake_registry.sql");
         let output = self.psql().args(["--set=QUIET=off", "--file"]).arg(script).output().expect("psql");
-        let said = [output.stdout, output.stderr].concat();
-        assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
     /// The connection string for servers.

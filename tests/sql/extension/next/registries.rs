@@ -130,3 +130,25 @@ fn a_server_that_needs_the_next_registry_says_so_to_this_one_and_goes_on_when_it
     let report = witness.report();
     assert_eq!(report.duplicates(), 0, "of {} IDs", report.ids());
 }
+
+/// Without the extension, up and down again.
+#[test(By("make suite NAME=next"))]
+fn the_script_of_the_next_registry_upgrades_this_one_and_this_ones_is_refused_from_then_on() {
+    let registry = Registry::start_as(Cluster::builder().own_installation());
+    let server = member(&registry).start();
+    server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let mut witness = Witness::default();
+    leases(&server, &registry, &mut witness);
+    for package in [Next, This, Next] {
+        install(&registry, package);
+        let refusal = "registry has version 2, which is newer than this script";
+        let said = registry.run_script();
+        assert_eq!((said.is_empty(), said.contains(refusal)), (package == Next, package == This), "{said}");
+        assert_eq!(value(&mut registry.connect(), "SELECT snowflake_registry.version()"), "2");
+        leases(&server, &registry, &mut witness);
+    }
+    registry.connect().batch_execute("CREATE EXTENSION snowflake_registry").expect("the extension");
+    leases(&server, &registry, &mut witness);
+    let report = witness.report();
+    assert_eq!((report.duplicates(), report.inversions()), (0, 0), "of {} IDs", report.ids());
+}

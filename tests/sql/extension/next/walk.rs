@@ -11,16 +11,28 @@ pub fn walk<S: Copy + Ord + Debug, M: Copy + Debug>(
     leads_to: impl Fn(S, M) -> Option<S>,
     mut make: impl FnMut(S, M),
 ) -> S {
-    let (mut here, mut made) = (start, BTreeSet::new());
+    let (mut here, mut made, mut trail) = (start, BTreeSet::new(), Trail::default());
     while let Some(path) = to_what_is_left(here, moves, &leads_to, &made) {
         for nth in path {
             made.insert((here, nth));
-            println!("{here:?}: {:?}", moves[nth]);
+            trail.0.push(format!("{here:?}: {:?}", moves[nth]));
             make(here, moves[nth]);
             here = leads_to(here, moves[nth]).expect("a move that can be made");
         }
     }
     here
+}
+
+/// The moves so far, which a test that fails shows.
+#[derive(Default)]
+struct Trail(Vec<String>);
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("after {} moves: {}", self.0.len(), self.0.join("; "));
+        }
+    }
 }
 
 /// The shortest way from here to a move that has not been made, and that move.
