@@ -2,7 +2,7 @@
 //! script of another version does, as between the installation of a package and ALTER EXTENSION UPDATE.
 
 use testbed::postgres::Client;
-use testbed::{Cluster, Database, error, test, value};
+use testbed::{Cluster, Database, error, has_extension, test, value};
 
 const STATUS: &str = "snowflake_get_status";
 const DECODE: &str = "snowflake_decode";
@@ -209,4 +209,26 @@ fn names_of_times_workers_and_versions_say_what_they_are_and_a_system_identifier
     client.batch_execute("CREATE EXTENSION snowflake_adopt; CREATE EXTENSION snowflake_registry").expect("the others");
     let misnamed: Vec<String> = client.query(MISNAMED, &[]).expect("columns").iter().map(|row| row.get(0)).collect();
     assert!(misnamed.is_empty(), "{misnamed:#?}");
+}
+
+/// An expression that PostgreSQL keeps with the row type of a table would forbid it.
+#[test]
+fn a_later_version_can_add_a_column_to_each_table_and_row_type_of_the_extensions() {
+    let database = Cluster::builder().worker(7).database();
+    let mut client = database.connect();
+    let create = "CREATE EXTENSION snowflake_pg; CREATE EXTENSION snowflake_adopt; CREATE EXTENSION snowflake_registry";
+    client.batch_execute(create).expect("the extensions");
+    if has_extension("dblink") {
+        client.batch_execute("CREATE EXTENSION snowflake_feed CASCADE").expect("the extensions");
+    }
+    let query = "SELECT format(CASE c.relkind WHEN 'c' THEN 'ALTER TYPE %s ADD ATTRIBUTE later integer'
+                ELSE 'ALTER TABLE %s ADD COLUMN later integer NOT NULL DEFAULT 1' END, c.oid::regclass)
+        FROM pg_class c JOIN pg_depend d ON d.deptype = 'e' AND (d.classid, d.objid) IN
+            (('pg_class'::regclass, c.oid), ('pg_type'::regclass, c.reltype))
+        JOIN pg_extension e ON e.oid = d.refobjid AND extname LIKE 'snowflake%' WHERE c.relkind IN ('r', 'c') ORDER BY 1";
+    let commands: Vec<String> = client.query(query, &[]).expect("the catalogs").iter().map(|row| row.get(0)).collect();
+    assert!(commands.len() > 10, "{commands:?}");
+    for command in &commands {
+        client.batch_execute(command).unwrap_or_else(|error| panic!("{command}: {error:?}"));
+    }
 }
