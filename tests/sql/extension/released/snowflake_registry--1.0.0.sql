@@ -211,17 +211,20 @@ CREATE OR REPLACE FUNCTION snowflake_registry.display(unix_ms bigint) RETURNS te
     RETURN to_char(snowflake_registry.time_of(unix_ms) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"');
 COMMENT ON FUNCTION snowflake_registry.display(bigint) IS 'the time of Unix milliseconds, as a text for messages';
 
+-- Texts, since an expression with the row type would keep a later version from adding a column to the table.
 CREATE OR REPLACE FUNCTION snowflake_registry.holder(lease snowflake_registry.lease) RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN coalesce('server "' || (lease).server || '"',
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce('server "' || (lease).server || '"',
         'a server with system identifier ' || (lease).system_identifier, 'an unknown server')
         || coalesce(' on host "' || nullif((lease).host, '') || '"', '')
-            || coalesce(', address ' || host((lease).address), '');
+            || coalesce(', address ' || host((lease).address), '')
+$$;
 COMMENT ON FUNCTION snowflake_registry.holder(snowflake_registry.lease) IS 'the server of a lease, for messages';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.comment_of(lease snowflake_registry.lease) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN coalesce(format('Its comment is "%s".', nullif((lease).comment, '')), 'It has no comment.');
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(format('Its comment is "%s".', nullif((lease).comment, '')), 'It has no comment.')
+$$;
 COMMENT ON FUNCTION snowflake_registry.comment_of(snowflake_registry.lease) IS 'the comment on a worker, for messages';
 
 CREATE OR REPLACE FUNCTION snowflake_registry.own_timeline() RETURNS bigint
