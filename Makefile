@@ -10,8 +10,9 @@
 # make run            show the main job on throwaway servers (a minute)
 # make site           make a site of the documents, with search (seconds; first builds mdBook)
 # make release-check  do and check each step up to a tag (a night)
-# make publish-as     date a release, and fill in where the project is (URL=… MAINTAINER="Name <address>")
+# make publish-as     fill in where the project is, and date its first release (URL=… MAINTAINER="Name <address>")
 # make freeze         keep the scripts, names and formats that no later version may change
+# make dated          give the version the date of today, and freeze all of it
 # make clean          remove what was built
 # make pack NAME=…     make a package, an image, an archive, or what goes with them
 # make demo NAME=…     show one thing at work

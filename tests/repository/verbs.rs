@@ -30,6 +30,10 @@ fn every_command_of_make_that_a_text_names_is_there() {
     let verbs: Vec<_> = help.lines().filter_map(|line| Some(word(line.strip_prefix("make ")?))).collect();
     let named = ["demo", "suite", "picture", "pack"].map(|verb| (verb, listed(verb)));
     assert!(named.iter().all(|(_, names)| names.len() > 3), "{named:?}");
+    let check = fs::read_to_string(project().join("tools/release_check")).expect("the check");
+    let suites = check.split_once("for suite in ").and_then(|(_, rest)| rest.split_once(';')).expect("suites").0;
+    let unknown: Vec<_> = suites.split(' ').filter(|suite| !named[1].1.iter().any(|name| name == suite)).collect();
+    assert_eq!(unknown, [""; 0], "tools/release_check");
     for file in files(&project()) {
         let Ok(text) = fs::read_to_string(&file) else { continue };
         for verb in text.split("`make ").skip(1).map(word) {

@@ -51,7 +51,8 @@ fn objects(client: &mut Client) -> Vec<(String, bool)> {
             SELECT format('of %s bytes, by value %s, alignment %s, category %s', typlen, typbyval, typalign, typcategory)
             FROM pg_type t WHERE t.oid = objid AND classid = 'pg_type'::regclass AND typtype = 'b') t(kind_of_type) ON true
         UNION ALL
-        SELECT format('column %s of %s %s', attname, object, format_type(atttypid, atttypmod)), true
+        SELECT format('column %s of %s %s, number %s', attname, object, format_type(atttypid, atttypmod),
+            row_number() OVER (PARTITION BY attrelid ORDER BY attnum)), true
         FROM objects d JOIN pg_attribute ON attnum > 0 AND NOT attisdropped AND attrelid = CASE
             WHEN classid = 'pg_class'::regclass THEN objid
             WHEN classid = 'pg_type'::regclass THEN (SELECT typrelid FROM pg_type t WHERE t.oid = objid) END

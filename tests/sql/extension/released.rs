@@ -26,8 +26,13 @@ fn scripts(directory: &Path) -> Vec<String> {
 
 /// What a version 1.x must still have, as the surface lists it.
 pub fn frozen_names() -> Vec<(String, String)> {
+    kept_lines(".surface")
+}
+
+/// The lines of all files that end like this, after their names.
+fn kept_lines(end: &str) -> Vec<(String, String)> {
     let directory = kept();
-    let kept = scripts(&directory).into_iter().filter(|name| name.ends_with(".surface"));
+    let kept = scripts(&directory).into_iter().filter(|name| name.ends_with(end));
     let lines = |name: String| {
         let text = fs::read_to_string(directory.join(&name)).expect("names");
         text.lines().map(|line| (name.clone(), line.to_owned())).collect::<Vec<_>>()
@@ -81,6 +86,39 @@ fn kept() -> PathBuf {
 #[test]
 fn no_script_of_a_released_version_changes() {
     assert_eq!(wrong(&kept(), Installation::shared().scripts()), [""; 0]);
+}
+
+/// `make dated` does it.
+#[test]
+fn a_version_with_a_date_has_kept_all_of_its_scripts() {
+    let changes = fs::read_to_string(project().join("CHANGELOG.md")).expect("changes");
+    let sums = fs::read_to_string(kept().join(SUMS)).expect("checksums");
+    let is_released = !changes.contains(&format!("## {} (unreleased)", version_of("snowflake_pg")));
+    // Below 1.0, scripts can change until they are released.
+    let must_be_kept = |name: &&String| is_released || name.contains("--1.");
+    let missing: Vec<_> = current().into_iter().filter(|name| must_be_kept(&name) && !sums.contains(name)).collect();
+    assert_eq!(missing, [""; 0], "make freeze, and with the release make dated");
+}
+
+/// Messages can change, and a program looks at the SQLSTATE.
+#[test]
+fn no_error_that_a_release_had_gets_another_sqlstate() {
+    let errors = fs::read_to_string(project().join("docs/errors.md")).expect("errors");
+    let row = |line: &str| {
+        let (codes, rest) = line.trim_start_matches("| ").split_once(" | ")?;
+        let messages = rest.split(" |").next()?.split("<br>").map(str::to_owned).collect::<Vec<_>>();
+        Some((codes.split(", ").map(str::to_owned).collect::<Vec<_>>(), messages))
+    };
+    let now: Vec<_> = errors.lines().filter_map(row).collect();
+    let kept = kept_lines(".errors");
+    assert!(kept.len() > 100, "{}", kept.len());
+    for (codes, messages) in kept.iter().filter_map(|(_, line)| row(line)) {
+        for message in messages {
+            let mut rows = now.iter().filter(|(_, messages)| messages.contains(&message)).peekable();
+            let has_all = |(now, _): &(Vec<String>, _)| codes.iter().all(|code| now.contains(code));
+            assert!(rows.peek().is_none() || rows.any(has_all), "\"{message}\" was released with {codes:?}: keep that");
+        }
+    }
 }
 
 /// As nothing may have been released yet: with the scripts of this tree, which the maintainer's commands release.

@@ -163,8 +163,9 @@ fn every_format_is_written_as_version_1_was() {
         assert_eq!(
             by_this_library(first, headers),
             bytes,
-            "{name} is not written as version 1 of its format: add fields behind the last one, raise the version, and set \
-             readable_by if older libraries must refuse it, as src/formats.rs says"
+            "{name} is not written as version 1 of its format: add fields behind the last one, raise the version, \
+             keep its bytes in version_2 beside these, and set readable_by if older libraries must refuse it, as \
+             src/formats.rs says"
         );
     }
 }
