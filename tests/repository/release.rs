@@ -17,6 +17,7 @@ impl Repository {
     /// Ready for a tag, as far as its files tell.
     fn new() -> Self {
         let repository = Self(tempfile::tempdir().expect("a temporary directory"));
+        repository.write("debian/pgversions", "15\n");
         repository.write(CHECK, &fs::read_to_string(project().join(CHECK)).expect("the check"));
         repository.write(PLACES, &fs::read_to_string(project().join(PLACES)).expect("the placeholders"));
         repository.write("snowflake_pg.control", "default_version = '1.0.0'\n");

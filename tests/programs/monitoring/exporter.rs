@@ -39,7 +39,8 @@ fn assert_labels(cluster: &Cluster, labels: &str) {
     let metrics = files::metrics();
     let info = metrics.iter().find(|metric| metric.name == "snowflake_pg_server_info").expect("the metric");
     for label in &info.labels {
-        let value = value(&mut cluster.connect(), &format!("SELECT coalesce({label}::text, '') FROM snowflake_status"));
+        let asked = format!("SELECT coalesce({label}::text, '') FROM ({}) AS asked", info.query);
+        let value = value(&mut cluster.connect(), &asked);
         assert!(labels.contains(&format!("{label}=\"{value}\"")), "{label}: {value}\n{labels}");
     }
 }
