@@ -3,7 +3,7 @@
 use crate::builder::Builder;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::host::make_private_file;
-use crate::query::value;
+use crate::query::{is_true, value};
 use crate::traces;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -224,10 +224,10 @@ impl Cluster {
         run(self.psql().args(["--set=ON_ERROR_STOP=1", "--file"]).arg(&file));
     }
 
-    /// Waits until a query's only value is true.
+    /// Waits until a query returns one row, and true.
     pub fn wait_until(&self, query: &str) {
         let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);
-        while value(&mut client, query) != "t" {
+        while !is_true(&mut client, query) {
             assert!(Instant::now() < deadline, "never true: {query}\n{}", self.log());
             sleep(Duration::from_millis(20));
         }

@@ -24,14 +24,23 @@ pub fn assert_refused(error: &DbError, code: &str, words: &[&str]) {
 
 /// The only value that a query returns, as psql would show it; "NULL" for NULL.
 pub fn value(client: &mut Client, query: &str) -> String {
+    let values = values(client, query);
+    assert_eq!(values.len(), 1, "{query} must return one row: {values:?}");
+    values.concat()
+}
+
+/// Whether a query returns one row, and true. What other sessions do can have no row yet.
+pub fn is_true(client: &mut Client, query: &str) -> bool {
+    values(client, query) == ["t"]
+}
+
+fn values(client: &mut Client, query: &str) -> Vec<String> {
     let messages = client.simple_query(query).unwrap_or_else(|error| panic!("{query}: {error:?}"));
     let rows = messages.iter().filter_map(|message| match message {
         postgres::SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
-    let values: Vec<_> = rows.map(|row| row.get(0).unwrap_or("NULL").to_owned()).collect();
-    assert_eq!(values.len(), 1, "{query} must return one row: {values:?}");
-    values.concat()
+    rows.map(|row| row.get(0).unwrap_or("NULL").to_owned()).collect()
 }
 
 /// What an EXPLAIN shows.

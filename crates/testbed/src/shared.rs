@@ -2,7 +2,7 @@
 
 use crate::builder::Builder;
 use crate::cluster::{Cluster, PATIENCE};
-use crate::query::value;
+use crate::query::is_true;
 use postgres::{Client, Config, NoTls};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,10 +72,10 @@ impl Database {
         self.config().connect(NoTls).unwrap_or_else(|error| panic!("{error:?}\n{}", self.server.log()))
     }
 
-    /// Waits until a query's only value is true.
+    /// Waits until a query returns one row, and true.
     pub fn wait_until(&self, query: &str) {
         let (mut client, deadline) = (self.connect(), Instant::now() + PATIENCE);
-        while value(&mut client, query) != "t" {
+        while !is_true(&mut client, query) {
             assert!(Instant::now() < deadline, "never true: {query}\n{}", self.server.log());
             sleep(Duration::from_millis(20));
         }
