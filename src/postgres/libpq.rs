@@ -52,6 +52,9 @@ pub enum Pending {
 /// A parameter of a connection: its name and its value.
 pub type Parameter = (String, String);
 
+/// The parameters that name what libpq reads: those of libpq 15 to 19.
+const READ: [&str; 7] = ["sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "passfile", "oauth_ca_file"];
+
 /// What libpq says about a parameter.
 #[derive(Clone, Copy)]
 pub struct Kind {
@@ -60,6 +63,8 @@ pub struct Kind {
     /// Whether libpq could write a file by it. Some of those that it has for debugging do, as does `sslkeylogfile` of
     /// libpq 18. A file that `servicefile` of libpq 19 names can have them, too.
     pub may_write: bool,
+    /// Whether it names a file that libpq reads. Nothing interrupts that, and a FIFO or a terminal never ends.
+    pub is_read: bool,
 }
 
 /// The parameters of a connection string that have a value; `None` if it is invalid. libpq's own message would quote a
@@ -73,10 +78,10 @@ pub fn has_secret(conninfo: &CStr) -> bool {
     assignments(conninfo).is_some_and(|all| all.iter().any(|assignment| assignment.kind.is_secret))
 }
 
-/// The name of a parameter in a connection string by which libpq could write a file.
-pub fn may_write(conninfo: &CStr) -> Option<String> {
-    let mut names = assignments(conninfo)?.into_iter().filter(|assignment| assignment.kind.may_write);
-    names.next().map(|assignment| assignment.parameter.0)
+/// The name of a parameter of this kind in a connection string.
+pub fn find(conninfo: &CStr, is_meant: impl Fn(Kind) -> bool) -> Option<String> {
+    let found = assignments(conninfo)?.into_iter().find(|assignment| is_meant(assignment.kind));
+    found.map(|assignment| assignment.parameter.0)
 }
 
 /// What libpq says about the parameter with this name; `None` if it has none.
@@ -121,7 +126,7 @@ unsafe fn consume(options: *mut PQconninfoOption) -> Option<Vec<Assignment>> {
         }
         let (name, shown) = (text(option.keyword), text(option.dispchar));
         let may_write = shown.starts_with('D') || name == "servicefile";
-        let kind = Kind { is_secret: shown.starts_with('*'), may_write };
+        let kind = Kind { is_secret: shown.starts_with('*'), may_write, is_read: READ.contains(&name.as_str()) };
         parameters.push(Assignment { parameter: (name, text(option.val)), kind });
     }
     // SAFETY: frees the whole list, of which nothing is used any more.

@@ -6,7 +6,7 @@
 use super::ask::{self, Account};
 use crate::postgres::failure::Failure;
 use crate::postgres::foreign_server::ForeignServer;
-use crate::postgres::libpq::{self, Parameter};
+use crate::postgres::libpq::{self, Kind, Parameter};
 use crate::postgres::remote::Remote;
 use crate::postgres::report::{error_report, raise};
 use crate::postgres::server_encoding::{characters, shortened, to_utf8};
@@ -37,7 +37,7 @@ pub struct Target {
 impl Target {
     /// The server that an element of an array names. An ERROR if the user may not ask it so.
     pub fn new(nth: usize, element: &[u8]) -> Self {
-        let (target, may_write) =
+        let (target, forbidden) =
             if is_connection_string(element) { by_connection_string(element) } else { by_name(nth, element) };
         // mutant: fleet-password
         if target.needs_password && target.value("password").is_none() {
@@ -45,7 +45,7 @@ impl Target {
         }
         // mutant: fleet-debugging
         if target.needs_password
-            && let Some(parameter) = may_write
+            && let Some(parameter) = forbidden
         {
             raise(for_superusers(nth, &parameter));
         }
@@ -132,12 +132,13 @@ fn is_superuser() -> bool {
     unsafe { pg_sys::superuser() }
 }
 
-/// The target, and the name of a parameter by which libpq could write a file as this server's user.
+/// The target, and the name of a parameter by which libpq could write a file as this server's user, or would read one
+/// that no superuser has chosen.
 fn by_connection_string(text: &[u8]) -> (Target, Option<String>) {
     let text = CString::new(to_utf8(text)).ok();
     let parameters = text.as_deref().and_then(libpq::parse).filter(|parameters| has_address(parameters));
     let target = Target { parameters, name: None, needs_password: !is_superuser() };
-    (target, text.as_deref().and_then(libpq::may_write))
+    (target, text.as_deref().and_then(|text| libpq::find(text, |kind| kind.may_write || kind.is_read)))
 }
 
 /// The same of a foreign server. As for dblink, a mapping, which a user may make, says no more than the user and what
@@ -151,12 +152,14 @@ fn by_name(nth: usize, name: &[u8]) -> (Target, Option<String>) {
     // mutant: foreign-server-mapping
     let of_user = server.of_user.into_iter().filter(|(name, value)| is_of_user(name) && !value.is_empty());
     let parameters: Vec<_> = of_server.chain(of_user).collect();
+    // mutant: fleet-files
+    let is_forbidden = |kind: Kind| kind.may_write || kind.is_read && !server.is_of_superuser;
     let mut names = parameters.iter().map(|(name, _)| name);
-    let may_write = names.find(|name| libpq::kind(name).is_some_and(|kind| kind.may_write)).cloned();
+    let forbidden = names.find(|name| libpq::kind(name).is_some_and(is_forbidden)).cloned();
     // mutant: foreign-server-owner
     let needs_password = !is_superuser() || !server.is_of_superuser;
     let target = Target { parameters: Some(parameters), name: Some(characters(name).into_owned()), needs_password };
-    (target, may_write)
+    (target, forbidden)
 }
 
 /// Whether the host and the port look like an address. In a URL with an unescaped @ or / in its password, libpq finds a

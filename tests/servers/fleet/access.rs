@@ -101,6 +101,12 @@ fn what_libpq_has_for_debugging_is_for_superusers() {
         let refused = error(&mut client, &query(&debugging(&format!("{parameter}={}", keys.display()))));
         assert!(["42501", REQUIRED.0].contains(&refused.code().code()), "{refused:?}");
     }
+    // Nothing ends a session while libpq reads these.
+    for parameter in ["sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir", "passfile"] {
+        let refused = error(&mut client, &query(&debugging(&format!("{parameter}=/dev/ptmx"))));
+        let message = format!("connection parameter \"{parameter}\" is for superusers");
+        assert_eq!((refused.code().code(), refused.message()), ("42501", message.as_str()));
+    }
     assert!(!keys.exists() && !two.log().contains("user=monitor"), "{}", two.log());
     problems(&mut one.connect(), &[debugging("replication=database")]);
 }

@@ -129,6 +129,27 @@ fn what_libpq_has_for_debugging_is_no_option_of_a_foreign_server() {
     assert!(!two.log().contains("user=monitor"), "{}", two.log());
 }
 
+/// Whoever calls may be made to read a file that never ends, which nothing interrupts.
+#[test]
+fn a_foreign_server_names_files_to_read_only_if_it_is_of_a_superuser() {
+    let two = guarded(2);
+    let one = with_foreign_server(&two);
+    let mut dba = one.connect();
+    for role in ["app", "postgres"] {
+        dba.batch_execute(&mapping(role, &with_password())).expect("a mapping");
+    }
+    let add = "ALTER SERVER \"pg-2\" OPTIONS (ADD sslrootcert '/nowhere');
+        GRANT USAGE ON FOREIGN DATA WRAPPER plain TO app; GRANT USAGE ON FOREIGN SERVER \"pg-2\" TO app";
+    dba.batch_execute(add).expect("an option");
+    let mut app = as_role(&one, "app");
+    assert_eq!(column(&mut app, CHECK), ["", ""]);
+    dba.batch_execute("ALTER SERVER \"pg-2\" OWNER TO app").expect("another owner");
+    let refused = ("42501".to_owned(), "connection parameter \"sslrootcert\" is for superusers".to_owned());
+    for client in [&mut app, &mut dba] {
+        assert_eq!(refusal(client, CHECK), refused);
+    }
+}
+
 /// Everybody who may use a server may make a mapping of it.
 #[test]
 fn a_user_mapping_says_who_connects_and_not_where() {
