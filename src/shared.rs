@@ -88,6 +88,9 @@ pub struct Shared {
     /// The error of the keeper's last work: SQLSTATE and [message and detail](crate::errors::sentences); empty if it
     /// succeeded. Written by the keeper.
     pub keeper_failure: SharedText,
+    /// Since when the keeper works on a mark, in milliseconds of the monotonic clock; none while it does not. Written by
+    /// the keeper.
+    pub extending_since: OptionalNumber,
     /// Whether the configuration has been logged for the logging collector.
     pub configuration_logged: AtomicBool,
     /// The keeper's latch; null while there is no keeper. Written by the keeper.
@@ -151,6 +154,7 @@ impl Shared {
             keeper_error: OptionalOsError::default(),
             keeper_pid: AtomicI32::new(0),
             keeper_failure: SharedText::new(),
+            extending_since: OptionalNumber::new(),
             configuration_logged: AtomicBool::new(false),
             keeper: AtomicPtr::new(std::ptr::null_mut()),
             citus: SharedGroup::new(),

@@ -70,6 +70,7 @@ pub extern "C-unwind" fn snowflake_pg_keeper(_argument: pg_sys::Datum) {
     before_exit(|_code| {
         shared().set_keeper(std::ptr::null_mut());
         shared().keeper_pid.store(0, Ordering::Relaxed);
+        shared().extending_since.take();
     });
     connect();
     if worker::is_in_citus() {
@@ -245,10 +246,13 @@ impl Keeper {
         if worker::is_in_citus() {
             citus_group::check_again();
         }
-        let Shared { generator, wanted, .. } = shared();
+        let Shared { generator, wanted, extending_since, .. } = shared();
         let limit = generator.covered_until();
         let needed = || generator.last_tick().max(wanted.get().unwrap_or(0));
-        wal::in_transaction(|| extend::start_or_extend(&self.layout, needed, limit))
+        extending_since.set(clock::monotonic_ms());
+        let extended = wal::in_transaction(|| extend::start_or_extend(&self.layout, needed, limit));
+        extending_since.take();
+        extended
     }
 
     /// Shows an error in the view, and logs each kind once a minute.

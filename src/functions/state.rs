@@ -12,6 +12,7 @@ use crate::shared::text::SharedText;
 use crate::shared::{Shared, shared};
 use crate::worker;
 use pgrx::pg_sys;
+use std::time::Duration;
 
 /// How long a server may take to start its keeper, in microseconds.
 const KEEPER_STARTS_US: i64 = 2_000_000;
@@ -79,16 +80,22 @@ impl Condition {
         let Shared { keeper_failure, wal_failure, .. } = shared();
         let failure =
             [keeper_failure, wal_failure].map(SharedText::read).into_iter().find(|failure| !failure.is_empty());
-        failure.or_else(|| lacks_keeper().then(|| summary(IssueError::MarkNotInWal(request::max_wait()))))
+        let nobody_writes = || gucs::wal_mark().is_required() && (lacks_keeper() || keeper_is_stuck());
+        failure.or_else(|| nobody_writes().then(|| summary(IssueError::MarkNotInWal(request::max_wait()))))
     }
 }
 
-/// Whether calls get no ID once the mark is reached, since nobody else may write it. Just after its start, a server has
-/// no keeper yet, and a call waits for it.
+/// Whether there is no keeper. Just after its start, a server has none yet, and a call waits for it.
 fn lacks_keeper() -> bool {
     // SAFETY: reads the clock, and a variable that is set when the postmaster starts.
     let is_new = unsafe { pg_sys::GetCurrentTimestamp() - pg_sys::PgStartTime } < KEEPER_STARTS_US;
-    gucs::wal_mark().is_required() && !shared().has_keeper() && !is_new
+    !shared().has_keeper() && !is_new
+}
+
+/// Whether the keeper has worked on a mark for longer than a call waits, as for a standby that does not acknowledge it.
+fn keeper_is_stuck() -> bool {
+    let waits = |since| Duration::from_millis(clock::monotonic_ms().saturating_sub(since)) > request::max_wait();
+    shared().extending_since.get().is_some_and(waits)
 }
 
 /// Whether a standby would have its primary's worker, and would not know how far the primary has come.
