@@ -51,8 +51,12 @@ impl From<LeaseError> for ErrorReport {
             }
             LeaseError::Ended { until, is_superseded, failure } => {
                 let message = format!("the lease of this server's worker ID ends at {}", display_time(until));
-                let hint = if is_superseded { SEE_LOG } else { "IDs continue when the registry can be reached again." };
-                (ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, failure, hint)
+                let (code, hint) = if is_superseded {
+                    (ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, SEE_LOG)
+                } else {
+                    (ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "IDs continue when the registry can be reached again.")
+                };
+                (code, message, failure, hint)
             }
         };
         let report = error_report(code, message);

@@ -3,14 +3,16 @@
 use crate::postgres::report::error_report;
 use crate::shared::shared;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::PgSqlErrorCode::{ERRCODE_DATA_CORRUPTED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
+use pgrx::prelude::PgSqlErrorCode::{
+    ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_DATA_CORRUPTED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+};
 use snowflake_core::formats::{Newer, Release};
 use snowflake_core::mark::wal_page::FILE;
 use std::time::Duration;
 
 /// The error for a clock that overtakes each mark before it is on disk.
 pub(super) fn too_slow([last, previous]: [u64; 2], reserve_ahead_ms: u64, max_borrow_ms: u64) -> ErrorReport {
-    error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "could not keep the durable mark ahead of the clock")
+    error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "could not keep the durable mark ahead of the clock")
         .set_detail(format!(
             "The clock reached each mark before it was on disk: the last two writes took {previous} and {last} \
              ms. snowflake_pg.reserve_ahead is {reserve_ahead_ms} ms, and snowflake_pg.max_borrow is \
@@ -25,7 +27,7 @@ pub(super) fn too_slow([last, previous]: [u64; 2], reserve_ahead_ms: u64, max_bo
 
 /// The error for a mark that the keeper has not written to WAL in this time.
 pub(super) fn not_in_wal(waited: Duration) -> ErrorReport {
-    error_report(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "could not write the durable mark to WAL in time")
+    error_report(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "could not write the durable mark to WAL in time")
         .set_detail(format!(
             "Waited {} ms for background worker \"snowflake_pg keeper\". The mark may still have reached WAL; a \
              standby promoted later would start above it.",

@@ -134,13 +134,13 @@ fn keeper_disturbed(signal: &str, rounds: usize) -> Evidence {
         sleep(Duration::from_secs(1));
         let waiting = load.finish();
         assert_eq!(waiting.ids(), 0, "IDs above a mark that nobody has acknowledged:\n{}", primary.log());
-        assert_only_errors(&waiting, &["55000"]);
+        assert_only_errors(&waiting, &["53400"]);
         primary.configure("synchronous_standby_names", "");
         primary.reload();
         commits.finish();
         let after = some_ids(&primary);
         // A keeper that was terminated comes back a few seconds later.
-        assert_only_errors(&after, &["55000"]);
+        assert_only_errors(&after, &["53400"]);
         assert_above(&after, &before);
         let lead = lead_ms(&before, 0).max(lead_ms(&after, 0));
         together(all, [before, waiting, after]);
@@ -174,7 +174,7 @@ fn advance_cancelled(keeper_is_busy: bool, rounds: usize) -> Evidence {
         load.wait_for_ids();
         sleep(KEEPER_SLEEPS);
         let mut after = load.finish();
-        assert_only_errors(&after, &["55000"]);
+        assert_only_errors(&after, &["53400"]);
         assert!(primary.mark() < issued_at(past), "the mark is at what was cancelled:\n{}", primary.log());
         // From there IDs would begin.
         crash(&mut primary);

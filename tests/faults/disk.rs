@@ -173,7 +173,7 @@ fn too_slow_disk(rounds: usize) -> Evidence {
         sleep(Duration::from_secs(1));
         let refused = witness.refusal();
         let message = "could not keep the durable mark ahead of the clock";
-        assert_eq!((refused.code().code(), refused.message()), ("55000", message), "{refused:?}");
+        assert_eq!((refused.code().code(), refused.message()), ("53400", message), "{refused:?}");
         assert!(refused.detail().is_some_and(|detail| detail.contains("max_borrow is 300 ms")), "{refused:?}");
         assert!(refused.hint().is_some_and(|hint| hint.contains("faster disk")), "{refused:?}");
         cluster.disk().obey(Order::Work);

@@ -210,7 +210,7 @@ fn required_keeper_terminated(rounds: usize) -> Evidence {
                 Err(refused) => break refused,
             }
         };
-        assert_eq!(refused.code().code(), "55000", "{refused:?}");
+        assert_eq!(refused.code().code(), "53400", "{refused:?}");
         assert_eq!(refused.message(), "could not write the durable mark to WAL in time");
         keeper(&cluster, terminated);
         witness.next_id().expect("IDs again");

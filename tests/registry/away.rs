@@ -54,7 +54,7 @@ fn a_server_that_restarts_while_the_registry_is_away_goes_on_with_the_lease_that
     registry.stop(Signal::INT);
     server.start();
     server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
-    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "53400");
     registry.start();
     assert_eq!(worker_of(&server), "1023", "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
@@ -106,7 +106,7 @@ fn a_server_that_does_not_hear_whether_it_has_released_its_worker_does_without_t
     registry.stop(Signal::INT);
     server.start();
     server.wait_until("SELECT state = 'no lease' AND registry_error IS NOT NULL FROM snowflake_status");
-    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "53400");
     registry.start();
     assert_eq!(worker_of(&server), "1023", "{}", server.log());
     take_a_thousand(&mut witness, &[&server]);
@@ -167,7 +167,7 @@ fn a_server_issues_to_the_end_of_its_lease_without_the_registry_and_comes_back_w
     server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
     witness.connect(&server);
     let refused = witness.refusal();
-    assert_eq!(refused.code().code(), "55000");
+    assert_eq!(refused.code().code(), "53400");
     assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
     assert!(refused.detail().is_some_and(|detail| detail.contains("Connection to server on socket")), "{refused:?}");
     assert_eq!(refused.hint(), Some("This server tries again by itself; no restart is needed."));
