@@ -11,7 +11,7 @@ CREATE FUNCTION snowflake_horizon() RETURNS bigint
     AS 'MODULE_PATHNAME', 'snowflake_horizon_wrapper';
 COMMENT ON FUNCTION snowflake_horizon() IS
     'ID below which no row can appear any more: every transaction of this server, or on a standby of its primary, that '
-    'has drawn a smaller ID has ended; read it in a statement before the query';
+    'has drawn a smaller ID has ended; NULL while it is not known; read it in a statement before the query';
 
 -- Not STRICT: the first argument is NULL, and only its type counts; and no column means the primary key.
 CREATE FUNCTION snowflake_poll(

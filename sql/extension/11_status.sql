@@ -12,7 +12,7 @@ CREATE VIEW snowflake_status AS
         max_ids_per_second bigint,
         last_issued_at timestamptz, lead interval, horizon_at timestamptz, durable_mark timestamptz,
         mark_left interval, keeper_pid integer,
-        clones_detected_by text,
+        clones_detected_by text, clones_undetected_because text,
         lease_until timestamptz, clock_offset interval, registry_error text,
         stats_reset_at timestamptz, ids_issued bigint, busiest_second_ids bigint, ticks_exhausted bigint,
         borrowed_ids bigint,
@@ -52,7 +52,9 @@ COMMENT ON COLUMN snowflake_status.keeper_pid IS
     'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the '
     'mark themselves, except to WAL';
 COMMENT ON COLUMN snowflake_status.clones_detected_by IS
-    'vmclock; none (and why, if the user may read all settings): how this server notices that its machine was cloned';
+    'vmclock or none: how this server notices that its machine was cloned';
+COMMENT ON COLUMN snowflake_status.clones_undetected_because IS
+    'why it would not notice that; NULL if it would, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.lease_until IS
     'when IDs end unless the registry renews the lease; NULL without a registry';
 COMMENT ON COLUMN snowflake_status.clock_offset IS
@@ -92,7 +94,7 @@ CREATE VIEW snowflake_metrics AS
            (state IN ('ready', 'idle')
             AND (problem_sqlstate IS NULL
                 OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
-           (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
+           pg_catalog.pg_is_in_recovery()::integer::bigint AS is_standby,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running,
            ids_issued AS ids_issued_total, max_ids_per_second, busiest_second_ids,
            -- mutant: view-operator
@@ -130,7 +132,8 @@ COMMENT ON VIEW snowflake_metrics IS
     'lengths of time, _timestamp_seconds for times in Unix seconds';
 COMMENT ON COLUMN snowflake_metrics.can_issue IS
     '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
-COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
+COMMENT ON COLUMN snowflake_metrics.is_standby IS
+    '1 if the server is a standby, or has not finished its recovery, else 0';
 COMMENT ON COLUMN snowflake_metrics.keeper_running IS
     '1 if the background worker that writes the durable mark runs, else 0';
 COMMENT ON COLUMN snowflake_metrics.busiest_second_ratio IS

@@ -7,7 +7,7 @@ CREATE TYPE snowflake_identity AS (
 COMMENT ON TYPE snowflake_identity IS 'row of snowflake_identity()';
 COMMENT ON COLUMN snowflake_identity.system_identifier IS
     'as in pg_control_system(): equal for copies of one database cluster';
-COMMENT ON COLUMN snowflake_identity.datacenter_id IS 'data center as configured, also if the layout has none';
+COMMENT ON COLUMN snowflake_identity.datacenter_id IS 'data center; NULL if the layout has none';
 COMMENT ON COLUMN snowflake_identity.worker_id IS 'worker ID; NULL if there is none';
 COMMENT ON COLUMN snowflake_identity.worker_id_source IS 'as in snowflake_status';
 COMMENT ON COLUMN snowflake_identity.state IS 'as in snowflake_status';

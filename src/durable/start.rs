@@ -219,7 +219,7 @@ fn warn_if_unwatched() {
         warning("clones of this machine can no longer be detected")
             .set_detail("Since it was booted, the server could read the page of vmclock, and now it cannot. It may have been cloned meanwhile.")
             .set_hint(
-                "See clones_detected_by in snowflake_status for the reason. Make the device readable, and restart the \
+                "See clones_undetected_because in snowflake_status. Make the device readable, and restart the \
                  server.",
             )
             .report(PgLogLevel::WARNING);

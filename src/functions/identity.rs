@@ -15,13 +15,15 @@ fn snowflake_identity() -> Row {
     let numbers = preload::is_done().then(|| (worker::datacenter(), worker::worker()));
     let (datacenter, worker) = numbers.unwrap_or_default();
     let number = |number: u64| i32::try_from(number).ok();
+    let layout = gucs::layout().ok();
+    let datacenter = datacenter.filter(|_| layout.is_none_or(|layout| layout.has_datacenter()));
     Row::new([
         ("system_identifier", column(system_identifier().cast_signed())),
         ("datacenter_id", column(datacenter.and_then(|resolved| number(resolved.number)))),
         ("worker_id", column(worker.as_ref().and_then(|resolved| number(resolved.number)))),
         ("worker_id_source", column(worker.map(|resolved| displayable(&resolved.source)))),
         ("state", column(Condition::now().state)),
-        ("layout", column(gucs::layout().ok().map(|layout| layout.to_string()))),
+        ("layout", column(layout.map(|layout| layout.to_string()))),
         ("clock", column(timestamptz_us(clock::microseconds(clock::since_1970())))),
         ("library_version", column(env!("CARGO_PKG_VERSION"))),
         ("in_recovery", column(is_in_recovery())),

@@ -69,6 +69,7 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         let mark = layout.time_of(generator.covered_until());
         interval(mark.saturating_sub(clock::unix_ms()))
     });
+    let (clones_detected_by, why_not) = machine::detection();
     let refused_at = at(&statistics.last_refusal_at);
     let refusal = refused_at.map(|_| statistics.last_refusal.read());
     let (refusal_sqlstate, refusal) = parts(refusal.as_deref());
@@ -104,7 +105,8 @@ fn of_generator() -> Vec<(&'static str, Column)> {
         ("mark_extensions", count(&statistics.mark_extensions)),
         ("mark_wait_time", time(&statistics.mark_wait_us)),
         ("stats_reset_at", column(at(&statistics.since))),
-        ("clones_detected_by", column(displayable(&machine::detection(may_read_all_settings())))),
+        ("clones_detected_by", column(clones_detected_by)),
+        ("clones_undetected_because", column(why_not.filter(|_| may_read_all_settings()).map(|why| displayable(&why)))),
         ("keeper_pid", column(Some(keeper_pid.load(Ordering::Relaxed)).filter(|&pid| pid > 0))),
         ("last_refusal_at", column(refused_at)),
         ("last_refusal_sqlstate", refusal_sqlstate),

@@ -47,12 +47,12 @@ pub fn boot_id() -> Option<u128> {
     u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()
 }
 
-/// How the server would notice that its machine was cloned, in words. Why it would not has a path.
-pub fn detection(with_reason: bool) -> String {
+/// How the server would notice that its machine was cloned, in a word; and why it would not, which has a path.
+pub fn detection() -> (&'static str, Option<String>) {
     match DETECTION.get() {
-        Some(Ok(_)) => "vmclock".to_owned(),
-        Some(Err(why)) if with_reason => format!("none: {why}"),
-        Some(Err(_)) | None => "none".to_owned(),
+        Some(Ok(_)) => ("vmclock", None),
+        Some(Err(why)) => ("none", Some(why.to_string())),
+        None => ("none", None),
     }
 }
 

@@ -17,7 +17,7 @@ const IDS: &str = "SELECT snowflake_nextval() FROM generate_series(1, 10)";
 const CLONED: &str = "this machine was restored or cloned";
 /// How far above its clock a copy of a server can be, in milliseconds.
 const MAX_BORROW: u64 = 5000;
-const DETECTION: &str = "SELECT clones_detected_by FROM snowflake_status";
+const DETECTION: &str = "SELECT concat_ws(': ', clones_detected_by, clones_undetected_because) FROM snowflake_status";
 
 /// A server on a machine of this generation, with the extension.
 fn server(builder: Builder, generation: u64) -> (Cluster, Vmclock) {

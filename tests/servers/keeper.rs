@@ -281,7 +281,7 @@ fn an_advance_that_fails_leaves_the_mark_where_it_was() {
             assert!(code.is_none_or(|code| code == "57P01"), "{failure:?}");
             assert!(!cluster.log().contains("was terminated by signal"), "{}", cluster.log());
         } else {
-            assert_eq!(code, Some("55000"), "{failure:?}");
+            assert_eq!(code, Some("53400"), "{failure:?}");
         }
         cluster.configure("synchronous_standby_names", "");
         cluster.reload();
@@ -385,7 +385,32 @@ fn a_server_without_a_keeper_begins_at_its_mark_also_in_single_user_mode() {
     assert!(mark_in_wal(&cluster) > before);
     let refused = error(&mut cluster.connect(), "SELECT snowflake_nextval()");
     assert_eq!(refused.message(), "could not write the durable mark to WAL in time");
-    assert_eq!(refused.code().code(), "55000");
+    assert_eq!(refused.code().code(), "53400");
+}
+
+#[test]
+fn the_status_says_what_calls_get_while_no_standby_acknowledges_the_mark() {
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "require");
+    let mut cluster = builder.start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    cluster.configure("synchronous_standby_names", "absent");
+    cluster.reload();
+    let refused = loop {
+        match client.batch_execute("SELECT snowflake_nextval()") {
+            Ok(()) => std::thread::yield_now(),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.code().map(|code| code.code()), Some("53400"), "{refused:?}");
+    cluster.wait_until("SELECT problem_sqlstate = '53400' FROM snowflake_status");
+    cluster.wait_until("SELECT can_issue = 0 FROM snowflake_metrics");
+    let problem = value(&mut client, "SELECT problem FROM snowflake_status");
+    assert!(problem.contains("waiting for a synchronous standby"), "{problem}");
+    cluster.configure("synchronous_standby_names", "");
+    cluster.reload();
+    cluster.wait_until("SELECT problem IS NULL FROM snowflake_status");
+    client.batch_execute("SELECT snowflake_nextval()").expect("IDs again");
 }
 
 #[test]
@@ -397,14 +422,14 @@ fn the_status_says_what_calls_get_where_only_a_keeper_may_write_the_mark_and_the
     let refused = error(&mut client, "SELECT snowflake_nextval()");
     assert_eq!(
         (refused.code().code(), refused.message()),
-        ("55000", "could not write the durable mark to WAL in time")
+        ("53400", "could not write the durable mark to WAL in time")
     );
     let hint = refused.hint().expect("what to do");
     assert!(hint.contains("increase max_worker_processes"), "{hint}");
     let status = "SELECT state, problem_sqlstate, problem FROM snowflake_status";
     let row = client.query_one(status, &[]).expect("the status");
     let [state, code, problem] = [0, 1, 2].map(|column| row.get::<_, Option<String>>(column).unwrap_or_default());
-    assert_eq!((state.as_str(), code.as_str()), ("not started", "55000"), "{problem}");
+    assert_eq!((state.as_str(), code.as_str()), ("not started", "53400"), "{problem}");
     assert!(problem.contains(&refused.message()[1..]) && problem.contains(hint), "{problem}");
     assert_eq!(value(&mut client, "SELECT can_issue FROM snowflake_metrics"), "0");
 }

@@ -250,10 +250,13 @@ fn read_answer(answer: &Answer, at_us: u64, half_trip_us: u64) -> Option<Account
     let ahead_us = number::<i64>(answer, c"clock")?.checked_sub(at_us)?;
     let state = shortened(&answer.value(0, c"state")?, LONGEST_TEXT);
     let layout = answer.value(0, c"layout").map(|layout| shortened(&layout, LONGEST_TEXT));
+    let known: Option<Layout> = layout.as_ref().and_then(|layout| layout.parse().ok());
+    let has_none = known.is_none_or(|layout| !layout.has_datacenter());
+    let datacenter = number(answer, c"datacenter_id").or(has_none.then_some(0));
     let member = Member {
         server: 0,
         system_identifier: number(answer, c"system_identifier")?,
-        numbers: number(answer, c"datacenter_id").zip(number(answer, c"worker_id")),
+        numbers: datacenter.zip(number(answer, c"worker_id")),
         // A server that does not preload the library has only a default.
         layout: layout.filter(|_| state != super::NOT_PRELOADED),
         is_standby: number::<u8>(answer, c"in_recovery")? != 0,

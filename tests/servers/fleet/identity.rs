@@ -27,6 +27,10 @@ fn the_identity_is_what_the_status_and_the_control_file_show() {
     let same = "SELECT i.system_identifier = c.system_identifier FROM snowflake_identity() i, pg_control_system() c";
     assert_eq!(value(&mut client, same), "t");
     let standby = member(8).standby_of(&cluster);
+    // Nobody is told that a server does not issue IDs which never will.
+    let without_worker = member(8).set("snowflake_pg.worker_id", "").standby_of(&cluster);
+    let metrics = "SELECT (state, can_issue, is_standby) FROM snowflake_metrics, snowflake_status";
+    assert_eq!(value(&mut without_worker.connect(), metrics), "(\"worker unset\",0,1)");
     let shown = "SELECT (system_identifier = (SELECT system_identifier FROM pg_control_system()), worker_id, state,
         in_recovery) FROM snowflake_identity()";
     assert_eq!(value(&mut standby.connect(), shown), "(t,8,standby,t)");
@@ -41,7 +45,7 @@ fn what_a_server_does_not_know_of_itself_is_null() {
         (Cluster::builder(), format!("(,,,\"not preloaded\",{layout},t,t)")),
         (
             Cluster::builder().set("shared_preload_libraries", "snowflake_pg"),
-            format!("(0,,,\"worker unset\",{layout},t,t)"),
+            format!("(,,,\"worker unset\",{layout},t,t)"),
         ),
         (member(1).set("snowflake_pg.layout", "nonsense"), "(0,1,configuration,misconfigured,,t,t)".to_owned()),
     ] {
