@@ -37,7 +37,7 @@ freeze:
 	@grep --quiet '^## $(version) (unreleased)' CHANGELOG.md || { echo "==> $(version) was released: raise the version" >&2; exit 1; }
 	@$(foreach script,$(frozen),$(call script_of,$(patsubst snowflake_%,%,$(firstword $(subst --, ,$(script))))) >$(released)/$(script) &&) true
 	@sed -n '/^frozen field of .*: \(\*\*free\|checksum\|header; its length\)/d; s/^frozen //p' tests/sql/extension/surface >$(released)/snowflake_pg--$(version).surface
-	@sed -n 's/^| \([0-9A-Z]\{5\}[0-9A-Z, ]*\) | \([^|]*\) |.*/\1 | \2/p' docs/errors.md >$(released)/snowflake_pg--$(version).errors
+	@sed -n '/^## What 1.0 leaves open$$/,/^## /d; s/^| \([0-9A-Z]\{5\}\(, [0-9A-Z]\{5\}\)*\) | \([^|]*\) |.*/\1 | \3/p' docs/errors.md >$(released)/snowflake_pg--$(version).errors
 	@$(if $(upgrades),cp $(upgrades) $(released))
 	@# Bytes that a release has written stay as they are.
 	@cd $(released) && made="$(frozen) snowflake_pg--$(version).surface snowflake_pg--$(version).errors $(notdir $(upgrades))" && \

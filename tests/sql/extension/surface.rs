@@ -325,6 +325,6 @@ fn the_reference_names_what_it_shows_and_the_list_leaves_open() {
 }
 
 /// The lines of the list, after their marks.
-fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     include_str!("surface").lines().map(|line| line.split_once(' ').expect("a mark, and what it is about"))
 }
