@@ -111,6 +111,10 @@ fn no_release_keeps_an_sqlstate_that_1_0_leaves_open() {
     assert_eq!(kept.collect::<Vec<_>>(), [], "is the section of docs/errors.md renamed?");
 }
 
+/// Messages that a release had and that are no longer there: what has come in their place, with the same SQLSTATE; ""
+/// if that cannot happen any more.
+const REWORDED: [(&str, &str); 0] = [];
+
 /// Messages can change, and a program looks at the SQLSTATE.
 #[test]
 fn no_error_that_a_release_had_gets_another_sqlstate() {
@@ -120,16 +124,27 @@ fn no_error_that_a_release_had_gets_another_sqlstate() {
         let messages = rest.split(" |").next()?.split("<br>").map(str::to_owned).collect::<Vec<_>>();
         Some((codes.split(", ").map(str::to_owned).collect::<Vec<_>>(), messages))
     };
-    let now: Vec<_> = errors.lines().filter_map(row).collect();
+    let frozen = errors.split("\n## ").filter(|section| !section.starts_with("What 1.0 leaves open\n"));
+    let now: Vec<_> = frozen.flat_map(str::lines).filter_map(row).collect();
     let kept = kept_lines(".errors");
     assert!(kept.len() > 50, "{}", kept.len());
+    let mut wrong = Vec::new();
     for (codes, messages) in kept.iter().filter_map(|(_, line)| row(line)) {
         for message in messages {
-            let mut rows = now.iter().filter(|(_, messages)| messages.contains(&message)).peekable();
+            let successor = REWORDED.iter().find(|(old, _)| *old == message).map_or(&*message, |(_, new)| new);
+            let mut rows = now.iter().filter(|(_, messages)| messages.iter().any(|now| now == successor)).peekable();
             let has_all = |(now, _): &(Vec<String>, _)| codes.iter().all(|code| now.contains(code));
-            assert!(rows.peek().is_none() || rows.any(has_all), "\"{message}\" was released with {codes:?}: keep that");
+            if !successor.is_empty() && rows.peek().is_none() {
+                wrong.push(format!(
+                    "\"{successor}\" is not among what docs/errors.md freezes: put its row back, or write \
+                     what it is called now into REWORDED"
+                ));
+            } else if !successor.is_empty() && !rows.any(has_all) {
+                wrong.push(format!("\"{message}\" was released with {codes:?}: keep that"));
+            }
         }
     }
+    assert!(wrong.is_empty(), "(before the release: make freeze) {wrong:#?}");
 }
 
 /// As nothing may have been released yet: with the scripts of this tree, which the maintainer's commands release.
