@@ -30,11 +30,13 @@ fn texts(client: &mut Client, query: &str) -> Vec<String> {
     client.query(query, &[]).expect("rows").iter().map(|row| row.get(0)).collect()
 }
 
-/// Parameters, without limits and defaults that may change; the layouts, by which stored IDs are read; and roles.
+/// Parameters, without defaults that may change; the layouts, by which stored IDs are read; and roles.
 const SETTINGS: &str = "
     SELECT format('parameter %s %s, %s%s%s', name, concat_ws(' in ', vartype, unit), context, ' ' || enumvals::text,
         CASE WHEN name IN ('snowflake_pg.layout', 'snowflake_pg.max_borrow', 'snowflake_pg.reserve_ahead') THEN ', default ' || boot_val END)
     FROM pg_settings WHERE name LIKE 'snowflake_pg.%'
+    UNION ALL SELECT format('limits of %s %s to %s', name, min_val, max_val)
+        FROM pg_settings WHERE name LIKE 'snowflake_pg.%' AND min_val IS NOT NULL
     UNION ALL SELECT format('layout %s %s, unit %s, epoch %s', name, fields, unit, epoch) FROM snowflake_layouts
     UNION ALL SELECT format('role %s', rolname) FROM pg_roles WHERE rolname LIKE 'snowflake%'";
 
@@ -197,19 +199,31 @@ fn numbers_in_traces() -> Vec<String> {
     code.lines().filter_map(line).collect()
 }
 
-/// What a line promises: a text, and parts of which a later version may have more.
-fn promise(line: &str) -> (String, Vec<&str>) {
+/// What a line promises: a text, parts of which a later version may have more, and limits that it may widen.
+type Promise<'a> = (String, Vec<&'a str>, [i64; 2]);
+
+/// The parameter of a line about limits, and these.
+fn limits(line: &str) -> Option<(&str, [i64; 2])> {
+    let (parameter, limits) = line.strip_prefix("limits of ")?.split_once(' ')?;
+    let (least, most) = limits.split_once(" to ")?;
+    Some((parameter, [least.parse().ok()?, most.parse().ok()?]))
+}
+
+fn promise(line: &str) -> Promise<'_> {
     // From the rarest on: a change may take effect sooner.
     const CONTEXTS: [&str; 6] = ["postmaster", "sighup", "superuser-backend", "backend", "superuser", "user"];
+    if let Some((parameter, limits)) = limits(line) {
+        return (parameter.to_owned(), vec![], limits);
+    }
     if let Some((function, rest)) = line.split_once(") (").filter(|_| line.starts_with("function ")) {
         let (arguments, rest) = rest.split_once(") returns ").unwrap_or_default();
         let (result, grants) = rest.split_once(", rows ").unwrap_or_default();
         let result = format!("returns {result}, for {}", grants.rsplit_once(", for ").unwrap_or_default().1);
         // Not in stored objects, and called with names.
         if let Some((name, _)) = function.split_once('(').filter(|(name, _)| name.contains(" snowflake_registry.")) {
-            return (format!("{name} {result}"), arguments.split(", ").collect());
+            return (format!("{name} {result}"), arguments.split(", ").collect(), [0; 2]);
         }
-        return (format!("{function} ({arguments}) {result}"), vec![]);
+        return (format!("{function} ({arguments}) {result}"), vec![], [0; 2]);
     }
     let (before, words) = line.split_once('{').unwrap_or((line, ""));
     let (words, after) = words.split_once('}').unwrap_or_default();
@@ -220,11 +234,13 @@ fn promise(line: &str) -> (String, Vec<&str>) {
         words.extend(&CONTEXTS[..=rank]);
         text = before.replacen(CONTEXTS[rank], "", 1);
     }
-    (text + after, words)
+    (text + after, words, [0; 2])
 }
 
-fn is_kept((text, parts): &(String, Vec<&str>), there: &[(String, Vec<&str>)]) -> bool {
-    there.iter().any(|(now, has)| now == text && parts.iter().all(|part| has.contains(part)))
+fn is_kept((text, parts, [least, most]): &Promise, there: &[Promise]) -> bool {
+    there.iter().any(|(now, has, [from, to])| {
+        now == text && parts.iter().all(|part| has.contains(part)) && from <= least && most <= to
+    })
 }
 
 #[test]
@@ -237,7 +253,12 @@ fn a_later_version_may_add_to_what_is_frozen_and_take_nothing_away() {
     };
     let (mark, other) = (parameter("sighup", "off,prefer"), function("snowflake_text", "id text"));
     let registry = function("snowflake_registry.server_hello", "token uuid");
+    let limits = "limits of snowflake_pg.max_wait 0 to 3600000".to_owned();
     for (frozen, now, is_kept) in [
+        (&limits, limits.replace("0 to 3600000", "-1 to 7200000"), true),
+        (&limits, limits.replace(" 0 to", " 1 to"), false),
+        (&limits, limits.replace("3600000", "3599999"), false),
+        (&limits, limits.replace("max_wait", "max_borrow"), false),
         (&mark, parameter("sighup", "off,prefer,require"), true),
         (&mark, parameter("user", "off,prefer"), true),
         (&mark, parameter("postmaster", "off,prefer"), false),
