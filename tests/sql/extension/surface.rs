@@ -5,7 +5,7 @@
 
 use super::objects;
 use super::released::frozen_names;
-use snowflake_core::server::number_source::SourceError;
+use snowflake_core::server::number_source::{NumberSource, SourceError};
 use std::fs;
 use std::path::Path;
 use testbed::postgres::Client;
@@ -71,7 +71,11 @@ fn hinted(client: &mut Client, query: &str) -> Vec<String> {
 /// The words that a message names: those in quotes, or those that look like a field of a layout.
 fn grammar(client: &mut Client) -> Vec<String> {
     let sources = SourceError::Unknown.to_string();
-    let sources = sources.split('"').skip(1).step_by(2).map(|source| format!("source of a number {source}"));
+    let sources = sources.split('"').skip(1).step_by(2).map(|source| {
+        let example = source.replace("network/bits", "10.0.0.0/8");
+        assert!(NumberSource::parse(&example).is_ok(), "{source}");
+        format!("source of a number {source}")
+    });
     let refused = error(client, "SELECT snowflake_min_id(now(), '?')");
     let detail = refused.detail().unwrap_or_default().trim_end_matches('.');
     let (_, fields) = detail.split_once(") nor a field such as ").unwrap_or_else(|| panic!("{refused:?}"));

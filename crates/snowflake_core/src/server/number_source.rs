@@ -52,8 +52,8 @@ pub enum NumberSource {
 pub enum SourceError {
     /// It begins with none of the words.
     #[error(
-        "Valid values are a number, \"hostname\", \"env:VARIABLE\", \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and \
-         for a worker \"citus\" or \"registry\""
+        "Valid values are a number, \"hostname\", \"hostname+100\", \"env:VARIABLE\", \"env:VARIABLE+100\", \
+         \"file:/path\", \"ipv4\" or \"ipv4:network/bits\", and for a worker \"citus\" or \"registry\""
     )]
     Unknown,
     /// There is no number after the plus sign.
