@@ -120,6 +120,13 @@ fn words(client: &mut Client) -> Vec<String> {
     states.chain(results).chain(others).chain(wait_events).collect()
 }
 
+/// The control files, which say who can create an extension, and where.
+const EXTENSIONS: &str = "
+    SELECT format('extension %s relocatable %s, superuser %s, trusted %s, schema %s, requires %s', name, relocatable,
+        superuser, trusted, coalesce(schema, 'any'), array_to_string(requires, ' '))
+    FROM pg_available_extension_versions JOIN pg_available_extensions e USING (name)
+    WHERE name LIKE 'snowflake%' AND version = e.default_version";
+
 /// What servers tell each other and the registry, by name and type.
 const TOLD: &str = "
     SELECT DISTINCT format('field of a life %s %s', key, jsonb_typeof(value))
@@ -294,7 +301,7 @@ fn what_is_there_is_frozen_or_open_as_the_list_of_the_surface_says() {
     value(&mut client, "SELECT snowflake_nextval()");
     let owned = objects(&mut client);
     let mut there: Vec<_> = owned.iter().map(|(object, _)| object.clone()).collect();
-    let lists = [SETTINGS, TOLD].map(|query| texts(&mut client, query));
+    let lists = [SETTINGS, EXTENSIONS, TOLD].map(|query| texts(&mut client, query));
     let named = [hidden(&mut client), grammar(&mut client), words(&mut client)];
     for more in lists.into_iter().chain(named).chain([sqlstates(), labels(), files(&cluster.data())]) {
         assert!(!more.is_empty());
