@@ -30,7 +30,8 @@ pack/sums:
 # What no later version may change: scripts, names, and bytes of files. Below 1.0, scripts can change until they are released.
 frozen = snowflake_pg--$(version).sql snowflake_registry--$(version).sql
 released = tests/sql/extension/released
-formats = ../../../../crates/snowflake_core/tests/formats
+core_tests = ../../../../crates/snowflake_core/tests
+ids = $(notdir $(wildcard $(released)/snowflake_pg--$(version).ids))
 script_of = $(call joined,$(or $(filter adopt registry feed,$(1)),extension))
 
 freeze:
@@ -39,9 +40,9 @@ freeze:
 	@sed -n '/^frozen field of .*: \(\*\*free\|checksum\|header; its length\)/d; s/^frozen //p' tests/sql/extension/surface >$(released)/snowflake_pg--$(version).surface
 	@sed -n '/^## What 1.0 leaves open$$/,/^## /d; s/^| \([0-9A-Z]\{5\}\(, [0-9A-Z]\{5\}\)*\) | \([^|]*\) |.*/\1 | \3/p' docs/errors.md >$(released)/snowflake_pg--$(version).errors
 	@$(if $(upgrades),cp $(upgrades) $(released))
-	@# Bytes that a release has written stay as they are.
-	@cd $(released) && made="$(frozen) snowflake_pg--$(version).surface snowflake_pg--$(version).errors $(notdir $(upgrades))" && \
-		for bytes in $(formats)/version_*/*; do \
+	@# Bytes that a release has written stay as they are, and so do answers for hash partitions and shards.
+	@cd $(released) && made="$(frozen) snowflake_pg--$(version).surface snowflake_pg--$(version).errors $(ids) $(notdir $(upgrades))" && \
+		for bytes in $(core_tests)/formats/version_*/* $(core_tests)/shards.tsv; do \
 			grep --quiet '^## [0-9.]* ([0-9]' "$(CURDIR)/CHANGELOG.md" && grep --quiet --fixed-strings "  $$bytes" SHA256SUMS || made="$$made $$bytes"; \
 		done && \
 		others=$$(echo "$$made" | tr ' ' '\n' | grep . | grep --invert-match --fixed-strings --file - SHA256SUMS); \

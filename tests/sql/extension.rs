@@ -1,6 +1,7 @@
 //! What the extensions own, and what a library does under the script of another version.
 
 mod columns;
+mod ids;
 mod next;
 mod released;
 mod surface;

@@ -1,8 +1,8 @@
 //! What was released stays as it was. A database that has an older version gets exactly what its upgrade scripts say,
 //! so a script that changed after its release would make two databases of one version differ.
 //!
-//! `released` keeps each script of a release, the names that it has frozen, and checksums of both and of the formats:
-//! `make freeze` brings them there.
+//! `released` keeps each script of a release, the names and SQLSTATEs that it has frozen, what IDs mean, and checksums
+//! of these and of the formats: `make freeze` brings them there.
 
 use super::surface::lines;
 use std::fs;
@@ -31,7 +31,7 @@ pub fn frozen_names() -> Vec<(String, String)> {
 }
 
 /// The lines of all files that end like this, after their names.
-fn kept_lines(end: &str) -> Vec<(String, String)> {
+pub fn kept_lines(end: &str) -> Vec<(String, String)> {
     let directory = kept();
     let kept = scripts(&directory).into_iter().filter(|name| name.ends_with(end));
     let lines = |name: String| {
