@@ -10,8 +10,8 @@ CREATE FUNCTION snowflake_accept_mark(force boolean DEFAULT false) RETURNS times
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_mark_wrapper';
 COMMENT ON FUNCTION snowflake_accept_mark(boolean) IS
     'accept the durable mark of a copied server, of another cluster or of another layout, when no other server issues '
-    'IDs of this worker; force also a layout whose IDs could equal old ones; returns when IDs begin, or NULL if there is '
-    'nothing to accept';
+    'IDs of this worker; force also a layout whose IDs could equal old ones; returns when IDs begin, or NULL if there '
+    'is nothing to accept';
 
 CREATE FUNCTION snowflake_reset_mark(floor timestamptz) RETURNS timestamptz
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_mark_wrapper';

@@ -401,7 +401,7 @@ CREATE FUNCTION snowflake_horizon() RETURNS bigint
     AS 'MODULE_PATHNAME', 'snowflake_horizon_wrapper';
 COMMENT ON FUNCTION snowflake_horizon() IS
     'ID below which no row can appear any more: every transaction of this server, or on a standby of its primary, that '
-    'has drawn a smaller ID has ended; read it in a statement before the query';
+    'has drawn a smaller ID has ended; NULL while it is not known; read it in a statement before the query';
 
 -- Not STRICT: the first argument is NULL, and only its type counts; and no column means the primary key.
 CREATE FUNCTION snowflake_poll(
@@ -582,7 +582,7 @@ CREATE VIEW snowflake_status AS
         max_ids_per_second bigint,
         last_issued_at timestamptz, lead interval, horizon_at timestamptz, durable_mark timestamptz,
         mark_left interval, keeper_pid integer,
-        clones_detected_by text,
+        clones_detected_by text, clones_undetected_because text,
         lease_until timestamptz, clock_offset interval, registry_error text,
         stats_reset_at timestamptz, ids_issued bigint, busiest_second_ids bigint, ticks_exhausted bigint,
         borrowed_ids bigint,
@@ -622,7 +622,9 @@ COMMENT ON COLUMN snowflake_status.keeper_pid IS
     'process ID of the background worker that writes the durable mark; NULL if it does not run: calls then write the '
     'mark themselves, except to WAL';
 COMMENT ON COLUMN snowflake_status.clones_detected_by IS
-    'vmclock; none (and why, if the user may read all settings): how this server notices that its machine was cloned';
+    'vmclock or none: how this server notices that its machine was cloned';
+COMMENT ON COLUMN snowflake_status.clones_undetected_because IS
+    'why it would not notice that; NULL if it would, or unless the user may read all settings';
 COMMENT ON COLUMN snowflake_status.lease_until IS
     'when IDs end unless the registry renews the lease; NULL without a registry';
 COMMENT ON COLUMN snowflake_status.clock_offset IS
@@ -662,7 +664,7 @@ CREATE VIEW snowflake_metrics AS
            (state IN ('ready', 'idle')
             AND (problem_sqlstate IS NULL
                 OR coalesce(durable_mark > clock_timestamp(), false)))::integer::bigint AS can_issue,
-           (state IN ('standby', 'shared worker'))::integer::bigint AS is_standby,
+           pg_catalog.pg_is_in_recovery()::integer::bigint AS is_standby,
            (keeper_pid IS NOT NULL)::integer::bigint AS keeper_running,
            ids_issued AS ids_issued_total, max_ids_per_second, busiest_second_ids,
            busiest_second_ids::double precision / max_ids_per_second::double precision AS busiest_second_ratio,
@@ -699,7 +701,8 @@ COMMENT ON VIEW snowflake_metrics IS
     'lengths of time, _timestamp_seconds for times in Unix seconds';
 COMMENT ON COLUMN snowflake_metrics.can_issue IS
     '1 if state is ready or idle, else 0; 0 also if the durable mark is used up and cannot be written';
-COMMENT ON COLUMN snowflake_metrics.is_standby IS '1 if state is standby or shared worker, else 0';
+COMMENT ON COLUMN snowflake_metrics.is_standby IS
+    '1 if the server is a standby, or has not finished its recovery, else 0';
 COMMENT ON COLUMN snowflake_metrics.keeper_running IS
     '1 if the background worker that writes the durable mark runs, else 0';
 COMMENT ON COLUMN snowflake_metrics.busiest_second_ratio IS
@@ -722,7 +725,7 @@ CREATE TYPE snowflake_identity AS (
 COMMENT ON TYPE snowflake_identity IS 'row of snowflake_identity()';
 COMMENT ON COLUMN snowflake_identity.system_identifier IS
     'as in pg_control_system(): equal for copies of one database cluster';
-COMMENT ON COLUMN snowflake_identity.datacenter_id IS 'data center as configured, also if the layout has none';
+COMMENT ON COLUMN snowflake_identity.datacenter_id IS 'data center; NULL if the layout has none';
 COMMENT ON COLUMN snowflake_identity.worker_id IS 'worker ID; NULL if there is none';
 COMMENT ON COLUMN snowflake_identity.worker_id_source IS 'as in snowflake_status';
 COMMENT ON COLUMN snowflake_identity.state IS 'as in snowflake_status';
@@ -833,7 +836,8 @@ CREATE FUNCTION snowflake_accept_mark(force boolean DEFAULT false) RETURNS times
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_accept_mark_wrapper';
 COMMENT ON FUNCTION snowflake_accept_mark(boolean) IS
     'accept the durable mark of a copied server, of another cluster or of another layout, when no other server issues '
-    'IDs of this worker; force also a layout whose IDs could equal old ones; returns when IDs begin';
+    'IDs of this worker; force also a layout whose IDs could equal old ones; returns when IDs begin, or NULL if there '
+    'is nothing to accept';
 
 CREATE FUNCTION snowflake_reset_mark(floor timestamptz) RETURNS timestamptz
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'snowflake_reset_mark_wrapper';
