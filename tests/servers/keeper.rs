@@ -391,7 +391,7 @@ fn a_server_without_a_keeper_begins_at_its_mark_also_in_single_user_mode() {
 #[test]
 fn the_status_says_what_calls_get_while_no_standby_acknowledges_the_mark() {
     let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "require");
-    let mut cluster = builder.start();
+    let cluster = builder.start();
     let mut client = cluster.connect();
     client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
     cluster.configure("synchronous_standby_names", "absent");
