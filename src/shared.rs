@@ -88,8 +88,8 @@ pub struct Shared {
     /// The error of the keeper's last work: SQLSTATE and [message and detail](crate::errors::sentences); empty if it
     /// succeeded. Written by the keeper.
     pub keeper_failure: SharedText,
-    /// Since when the keeper works on a mark, in milliseconds of the monotonic clock; none while it does not. Written by
-    /// the keeper.
+    /// Since when the keeper works on a mark, in milliseconds of the monotonic clock; none while it does not. Written
+    /// by the keeper.
     pub extending_since: OptionalNumber,
     /// Whether the configuration has been logged for the logging collector.
     pub configuration_logged: AtomicBool,

@@ -44,7 +44,8 @@ fn servers_with_one_configuration_get_their_workers_from_their_host_names() {
         assert_eq!(answer_of(server, WORKER), format!("{worker} from hostname {host}"));
         assert_eq!(answer_of(server, OF_NEXT_ID), worker.to_string());
     }
-    let second = start(fleet("hostname+16").host_name("pg-3").set("snowflake_pg.datacenter_id", "HOSTNAME+1"));
+    let in_datacenter = fleet("hostname+16").set("snowflake_pg.layout", "twitter");
+    let second = start(in_datacenter.host_name("pg-3").set("snowflake_pg.datacenter_id", "HOSTNAME+1"));
     assert_eq!(answer_of(&second, WORKER), "19 from hostname pg-3 + 16");
     assert_eq!(answer_of(&second, "SELECT datacenter_id FROM snowflake_identity()"), "4");
     second.wait_for_log("datacenter_id = 4 (hostname pg-3 + 1)");
