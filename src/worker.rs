@@ -200,7 +200,7 @@ pub fn why_no_lease() -> Failure {
             ..Failure::local("the registry client is not running")
         };
     } else if failure.message.is_empty() {
-        return Failure::local("the registry has not answered yet");
+        return Failure::of_connection("the registry has not answered yet");
     }
     failure
 }

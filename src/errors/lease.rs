@@ -29,10 +29,12 @@ pub enum LeaseError {
 impl LeaseError {
     /// The error without what the registry has said, which names hosts.
     pub fn without_failure(&self) -> Self {
-        let failure = Failure::default();
-        match *self {
-            Self::Pending { .. } => Self::Pending { failure },
-            Self::Ended { until, is_superseded, .. } => Self::Ended { until, is_superseded, failure },
+        let hidden = |failure: &Failure| Failure { sqlstate: failure.sqlstate.clone(), ..Failure::default() };
+        match self {
+            Self::Pending { failure } => Self::Pending { failure: hidden(failure) },
+            &Self::Ended { until, is_superseded, ref failure } => {
+                Self::Ended { until, is_superseded, failure: hidden(failure) }
+            }
         }
     }
 }
@@ -43,9 +45,10 @@ impl From<LeaseError> for ErrorReport {
         const SEE_LOG: &str = "See the server log for the reason.";
         let (code, message, failure, hint) = match error {
             LeaseError::Pending { failure } => {
-                let code = match failure.sqlstate.as_deref() {
-                    Some("53400") => ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-                    _ => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                let code = if failure.can_pass() {
+                    ERRCODE_CONFIGURATION_LIMIT_EXCEEDED
+                } else {
+                    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
                 };
                 (code, "the registry has not leased a worker ID to this server".to_owned(), failure, SEE_LOG)
             }
@@ -66,10 +69,10 @@ impl From<LeaseError> for ErrorReport {
             (false, _) if hint == SEE_LOG => None,
             _ => Some(hint.to_owned()),
         };
-        let report = match failure.sqlstate {
+        let report = match failure.is_answer() {
             _ if reason.is_empty() => report,
-            Some(_) => report.set_detail(format!("Registry: {reason}")),
-            None => report.set_detail(reason),
+            true => report.set_detail(format!("Registry: {reason}")),
+            false => report.set_detail(reason),
         };
         match hint {
             Some(hint) => report.set_hint(hint),

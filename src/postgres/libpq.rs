@@ -263,7 +263,7 @@ impl Connection {
     fn failure(&self) -> Failure {
         // SAFETY: the connection ends only when it is dropped.
         let message = text(unsafe { pq_sys::PQerrorMessage(self.raw()) });
-        Failure::local(message.trim_end())
+        Failure::of_connection(message.trim_end())
     }
 }
 

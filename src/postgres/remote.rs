@@ -84,7 +84,7 @@ impl Remote {
                 outcome = begin(&with_hosts(&parameters, &hosts)).and_then(finish);
             }
         }
-        outcome?.ok_or_else(|| Failure::local("could not connect to server: timeout expired"))
+        outcome?.ok_or_else(|| Failure::of_connection("could not connect to server: timeout expired"))
     }
 
     /// Waits until the connection is made; false if time has run out.
@@ -115,7 +115,7 @@ impl Remote {
     fn answer(&mut self, until: Instant) -> Result<Option<Result<Answer, Failure>>, Failure> {
         while let Some(what) = self.connection.advance()? {
             if !self.wait(what, until)? {
-                return Err(Failure::local("the server did not answer in time"));
+                return Err(Failure::of_connection("the server did not answer in time"));
             }
         }
         Ok(self.connection.answer())

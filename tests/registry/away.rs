@@ -18,7 +18,7 @@ fn a_new_server_issues_nothing_until_the_registry_is_there_and_says_why() {
     let refused = error(&mut client, "SELECT snowflake_nextval()");
     assert_eq!(
         (refused.code().code(), refused.message()),
-        ("55000", "the registry has not leased a worker ID to this server")
+        ("53400", "the registry has not leased a worker ID to this server")
     );
     let reason = format!("Connection to server on socket \"{}", registry.host().display());
     assert!(refused.detail().is_some_and(|detail| detail.starts_with(&reason)), "{refused:?}");
@@ -216,7 +216,7 @@ fn a_server_stops_and_other_hosts_are_tried_while_a_registry_does_not_answer() {
     let mut server = start(
         member(&registry).set("snowflake_pg.registry_conninfo", format!("host=127.0.0.1 port={port} user=fleet")),
     );
-    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "53400");
     server.stop(Signal::INT);
     let both = format!(
         "host=127.0.0.1,{} port={port},5432 connect_timeout=2 user=fleet dbname=postgres",
@@ -340,6 +340,6 @@ fn an_ordinary_role_is_not_told_what_the_registry_has_said() {
     assert_eq!(error(&mut client, "SHOW snowflake_pg.registry_conninfo").code().code(), "42501");
     assert_eq!(value(&mut client, "SELECT registry_error IS NULL FROM snowflake_status"), "t");
     let refused = error(&mut client, "SELECT snowflake_nextval()");
-    assert_eq!((refused.code().code(), refused.detail()), ("55000", None));
+    assert_eq!((refused.code().code(), refused.detail()), ("53400", None));
     assert_eq!(refused.hint(), Some("See the server log for the reason."));
 }

@@ -265,6 +265,11 @@ fn where_all_workers_are_leased_the_error_says_how_many_and_when_the_next_lease_
     let expected = "Registry: No worker is free. Of the workers 0 to 1, 2 are leased, and 0 are reserved or forbidden. \
                     The next lease to end is that of worker 1, a server with system identifier ";
     assert!(detail.starts_with(expected), "{detail}");
+    // Without what is in the detail, too.
+    let mut application = third.connect();
+    application.batch_execute("CREATE ROLE app; SET ROLE app").expect("a role");
+    let refused = error(&mut application, "SELECT snowflake_nextval()");
+    assert_eq!((refused.code().code(), refused.detail()), ("53400", None));
     // It comes by itself when one is free.
     let [mut first, _second] = servers;
     first.stop(Signal::INT);

@@ -81,7 +81,7 @@ fn a_server_stops_and_other_hosts_are_tried_once_a_silent_resolver_of_names_is_g
     server.resolve_names_at(&resolver.address());
     server.start();
     server.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
-    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "55000");
+    assert_eq!(error(&mut server.connect(), "SELECT snowflake_nextval()").code().code(), "53400");
     server.wait_until(
         "SELECT registry_error LIKE 'Could not translate host name \"registry.example.com\" to address: %'
          FROM snowflake_status",

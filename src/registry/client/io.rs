@@ -332,7 +332,7 @@ impl Io for ServerIo {
     }
 
     fn is_answer(failure: &Failure) -> bool {
-        failure.sqlstate.is_some()
+        failure.is_answer()
     }
 
     fn tell(&mut self, event: Event<'_, Failure>) {
