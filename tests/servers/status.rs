@@ -1,6 +1,6 @@
 //! What `snowflake_status` counts, and what the server log says of a clock that goes back.
 
-use std::thread::sleep;
+use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 use testbed::postgres::Client;
 use testbed::{Builder, Cluster, Load, PATIENCE, error, issued_at, sleep_past, test, value};
@@ -227,4 +227,50 @@ fn ids_that_come_one_by_one_are_even_from_zero_and_both_even_and_odd_otherwise()
             _ => assert!((65..=135).contains(&odd), "{odd} of 200 are odd from {start}"),
         }
     }
+}
+
+#[test]
+fn the_status_says_what_calls_get_while_no_standby_acknowledges_the_mark() {
+    let builder = Cluster::builder().worker(1).set("snowflake_pg.wal_mark", "require");
+    let cluster = builder.start();
+    let mut client = cluster.connect();
+    client.batch_execute("CREATE EXTENSION snowflake_pg; SELECT snowflake_nextval()").expect("an ID");
+    cluster.configure("synchronous_standby_names", "absent");
+    cluster.reload();
+    let refused = loop {
+        match client.batch_execute("SELECT snowflake_nextval()") {
+            Ok(()) => yield_now(),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.code().map(|code| code.code()), Some("53400"), "{refused:?}");
+    cluster.wait_until("SELECT problem_sqlstate = '53400' FROM snowflake_status");
+    cluster.wait_until("SELECT can_issue = 0 FROM snowflake_metrics");
+    let problem = value(&mut client, "SELECT problem FROM snowflake_status");
+    assert!(problem.contains("waiting for a synchronous standby"), "{problem}");
+    cluster.configure("synchronous_standby_names", "");
+    cluster.reload();
+    cluster.wait_until("SELECT problem IS NULL FROM snowflake_status");
+    client.batch_execute("SELECT snowflake_nextval()").expect("IDs again");
+}
+
+#[test]
+fn the_status_says_what_calls_get_where_only_a_keeper_may_write_the_mark_and_there_is_none() {
+    let builder = Cluster::builder().worker(1).set("max_worker_processes", 0).set("snowflake_pg.wal_mark", "require");
+    let cluster = builder.start();
+    cluster.connect().batch_execute("CREATE EXTENSION snowflake_pg").expect("the extension");
+    let mut client = cluster.connect();
+    let refused = error(&mut client, "SELECT snowflake_nextval()");
+    assert_eq!(
+        (refused.code().code(), refused.message()),
+        ("53400", "could not write the durable mark to WAL in time")
+    );
+    let hint = refused.hint().expect("what to do");
+    assert!(hint.contains("increase max_worker_processes"), "{hint}");
+    let status = "SELECT state, problem_sqlstate, problem FROM snowflake_status";
+    let row = client.query_one(status, &[]).expect("the status");
+    let [state, code, problem] = [0, 1, 2].map(|column| row.get::<_, Option<String>>(column).unwrap_or_default());
+    assert_eq!((state.as_str(), code.as_str()), ("not started", "53400"), "{problem}");
+    assert!(problem.contains(&refused.message()[1..]) && problem.contains(hint), "{problem}");
+    assert_eq!(value(&mut client, "SELECT can_issue FROM snowflake_metrics"), "0");
 }

@@ -1,7 +1,6 @@
 //! Explores the model: what it promises, what each rule is for, and what no rule helps against.
 //!
-//! `make test` explores small worlds, `make test-all` those in which each promise was first broken, and `make suite
-//! NAME=model` larger ones, too. Each test prints what it has found.
+//! `make test` explores small worlds, and `make suite NAME=model` larger ones, too. Each test prints what it has found.
 
 mod forgetting;
 mod limits;
@@ -16,18 +15,12 @@ use std::process::ExitCode;
 enum Bounds {
     /// As `make test` does.
     Short,
-    /// As `make test-all` does.
-    All,
     /// As `make suite NAME=model` does.
     Full,
 }
 
 fn bounds() -> Bounds {
-    match std::env::var("SNOWFLAKE_PG_TESTS").as_deref() {
-        Ok("full") => Bounds::Full,
-        Ok(_) => Bounds::All,
-        Err(_) => Bounds::Short,
-    }
+    if std::env::var("SNOWFLAKE_PG_TESTS").is_ok_and(|tests| tests == "full") { Bounds::Full } else { Bounds::Short }
 }
 
 fn main() -> ExitCode {

@@ -17,10 +17,6 @@ const fn small(name: &'static str, world: World) -> Promise {
     Promise { name, world, from: Bounds::Short }
 }
 
-const fn middle(name: &'static str, world: World) -> Promise {
-    Promise { name, world, from: Bounds::All }
-}
-
 const fn large(name: &'static str, world: World) -> Promise {
     Promise { name, world, from: Bounds::Full }
 }
@@ -45,7 +41,7 @@ const PROMISES: &[Promise] = &[
         "requests_from_just_before_a_restore_let_nothing_be_issued_twice",
         World { end: 2, longest_grant: 1, ..LATE_AND_RESTORED },
     ),
-    middle("requests_from_before_a_restore_let_nothing_be_issued_twice", LATE_AND_RESTORED),
+    large("requests_from_before_a_restore_let_nothing_be_issued_twice", LATE_AND_RESTORED),
     small("a_copied_disk_and_one_from_a_backup_let_nothing_be_issued_twice", IMAGES),
     small("servers_that_claim_their_workers_early_issue_nothing_twice", EARLY),
     small("servers_that_change_their_workers_issue_nothing_twice", TWO_WORKERS),

@@ -70,10 +70,10 @@ const PROMISES: &[(&str, World, Bounds)] = &[
     ("two_failovers_and_a_rewind_let_nothing_be_issued_twice", REWINDS, Bounds::Short),
     ("two_failovers_of_a_directory_outside_let_nothing_be_issued_twice", REWINDS.shared(), Bounds::Short),
     ("a_failover_after_an_advance_lets_nothing_be_issued_twice", ADVANCES, Bounds::Short),
-    ("a_start_margin_shorter_than_max_borrow_lets_nothing_be_issued_twice", SHORT_MARGIN, Bounds::Short),
+    ("a_start_margin_shorter_than_max_borrow_lets_nothing_be_issued_twice", SHORT_MARGIN, Bounds::Full),
     ("servers_that_take_turns_with_a_worker_issue_nothing_twice", TURNS, Bounds::Short),
     ("servers_that_take_turns_without_wal_issue_nothing_twice", TURNS.off(), Bounds::Short),
-    ("failovers_one_after_another_let_nothing_be_issued_twice", TWO_FAILOVERS, Bounds::Short),
+    ("failovers_one_after_another_let_nothing_be_issued_twice", TWO_FAILOVERS, Bounds::Full),
     ("a_data_directory_that_goes_back_under_a_right_clock_lets_nothing_be_issued_twice", IMAGES_RIGHT, Bounds::Short),
     (
         "many_crashes_let_nothing_be_issued_twice",
