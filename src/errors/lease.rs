@@ -27,7 +27,7 @@ pub enum LeaseError {
 }
 
 impl LeaseError {
-    /// The error without what the registry has said, which names hosts.
+    /// The error without what the registry has said, which names hosts. Its SQLSTATE stays.
     pub fn without_failure(&self) -> Self {
         let hidden = |failure: &Failure| Failure { sqlstate: failure.sqlstate.clone(), ..Failure::default() };
         match self {

@@ -1,4 +1,4 @@
-//! What `snowflake_status` counts, and what the server log says of a clock that goes back.
+//! What `snowflake_status` counts, and says that calls get; and what the server log says of a clock that goes back.
 
 use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
