@@ -26,12 +26,7 @@ pub fn start() -> Result<Option<LeaseStart>, IssueError> {
 
 /// The error when the grant does not cover a tick.
 pub fn end_error() -> IssueError {
-    LeaseError::Ended {
-        until: shared().lease.granted_until(),
-        is_superseded: shared().lease.is_superseded.load(Ordering::Relaxed),
-        failure: worker::why_no_lease(),
-    }
-    .into()
+    LeaseError::Ended { until: shared().lease.granted_until(), failure: worker::why_no_lease() }.into()
 }
 
 /// As a backend: has the registry client get a grant that covers this tick, or a lease at all, and waits for it, no

@@ -19,8 +19,6 @@ pub enum LeaseError {
     Ended {
         /// When it ended, in timestamps of IDs.
         until: UnixMs,
-        /// Whether the registry has refused to renew it.
-        is_superseded: bool,
         /// What went wrong last.
         failure: Failure,
     },
@@ -32,9 +30,7 @@ impl LeaseError {
         let hidden = |failure: &Failure| Failure { sqlstate: failure.sqlstate.clone(), ..Failure::default() };
         match self {
             Self::Pending { failure } => Self::Pending { failure: hidden(failure) },
-            &Self::Ended { until, is_superseded, ref failure } => {
-                Self::Ended { until, is_superseded, failure: hidden(failure) }
-            }
+            &Self::Ended { until, ref failure } => Self::Ended { until, failure: hidden(failure) },
         }
     }
 }
@@ -43,24 +39,21 @@ impl From<LeaseError> for ErrorReport {
     fn from(error: LeaseError) -> Self {
         use PgSqlErrorCode::{ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE};
         const SEE_LOG: &str = "See the server log for the reason.";
-        let (code, message, failure, hint) = match error {
+        let (message, failure, hint) = match error {
             LeaseError::Pending { failure } => {
-                let code = if failure.can_pass() {
-                    ERRCODE_CONFIGURATION_LIMIT_EXCEEDED
-                } else {
-                    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
-                };
-                (code, "the registry has not leased a worker ID to this server".to_owned(), failure, SEE_LOG)
+                ("the registry has not leased a worker ID to this server".to_owned(), failure, SEE_LOG)
             }
-            LeaseError::Ended { until, is_superseded, failure } => {
+            LeaseError::Ended { until, failure } => {
                 let message = format!("the lease of this server's worker ID ends at {}", display_time(until));
-                let (code, hint) = if is_superseded {
-                    (ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, SEE_LOG)
-                } else {
-                    (ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "IDs continue when the registry can be reached again.")
-                };
-                (code, message, failure, hint)
+                let is_lost = !failure.is_answer() && failure.can_pass();
+                let hint = if is_lost { "IDs continue when the registry can be reached again." } else { SEE_LOG };
+                (message, failure, hint)
             }
+        };
+        let code = if failure.can_pass() {
+            ERRCODE_CONFIGURATION_LIMIT_EXCEEDED
+        } else {
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
         };
         let report = error_report(code, message);
         let reason = sentences(&failure);

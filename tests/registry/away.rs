@@ -201,6 +201,7 @@ fn a_server_that_slept_beyond_its_lease_issues_nothing_of_a_worker_that_another_
     first.wait_until("SELECT registry_error IS NOT NULL FROM snowflake_status");
     witness.connect(&first);
     let refused = witness.refusal();
+    assert_eq!(refused.code().code(), "55000");
     assert!(refused.message().starts_with("the lease of this server's worker ID ends at "), "{refused:?}");
     assert_eq!(refused.hint(), Some("Restart this server, so that it leases another worker."));
     take_a_thousand(&mut witness, &[&second]);

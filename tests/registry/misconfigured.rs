@@ -1,6 +1,6 @@
 //! What a server says that cannot use its registry, and what a DBA is to do.
 
-use super::fixture::{answer_of, member, numbered, start};
+use super::fixture::{answer_of, member, numbered, start, worker_of};
 use testbed::postgres::error::DbError;
 use testbed::{Cluster, Registry, assert_refused, error, test};
 
@@ -23,6 +23,20 @@ fn a_role_without_the_right_to_lease_names_the_role_that_has_it() {
     registry.connect().batch_execute("REVOKE snowflake_registry_server FROM fleet").expect("a role");
     let refused = refusal(&start(member(&registry)));
     assert_refused(&refused, "55000", &["Permission denied", "Grant snowflake_registry_server"]);
+}
+
+#[test]
+fn a_lease_that_ends_since_its_role_has_lost_the_right_ends_in_an_error_that_does_not_pass() {
+    let registry = Registry::start();
+    let server = start(member(&registry).set("snowflake_pg.registry_lease", "5s").set("snowflake_pg.max_borrow", "1s"));
+    worker_of(&server);
+    registry.connect().batch_execute("REVOKE snowflake_registry_server FROM fleet").expect("a role");
+    server.wait_until("SELECT state = 'no lease' FROM snowflake_status");
+    let refused = refusal(&server);
+    assert_refused(&refused, "55000", &["worker ID ends at", "Permission denied", "Grant snowflake_registry_server"]);
+    registry.connect().batch_execute("GRANT snowflake_registry_server TO fleet").expect("a role");
+    server.wait_until("SELECT state <> 'no lease' FROM snowflake_status");
+    answer_of(&server, "SELECT snowflake_nextval()");
 }
 
 #[test]
