@@ -86,15 +86,17 @@ test: build
 	@rm -f target/times
 	@$(MAKE) --no-print-directory layers; status=$$?; tools/timed; exit $$status
 
-# Beside each other, and what takes longest first: servers wait for each other, and interleavings have one processor. `also` is
-# what .ci/run adds.
+# Beside each other, and first what waits most: servers, and other people's programs. What only computes comes last, when
+# nothing else has a use for the processors. `also` is what .ci/run adds.
 test-all: export SNOWFLAKE_PG_TESTS = all
 test-all: build
 	@tools/setup servers tests $(programs_need)
 	@rm -f target/times
 	@echo "==> Testing: what a part says comes when it has ended"
-	@$(MAKE) --no-print-directory --jobs 3 --keep-going --output-sync=target $(also) suite/servers suite/programs suite/loom suite/core; \
+	@$(MAKE) --no-print-directory --jobs 3 --keep-going --output-sync=target last=ready suite/servers suite/programs $(also) suite/loom suite/core; \
 		status=$$?; tools/timed; exit $$status
+
+suite/loom suite/core: $(last)
 
 # One of the suites that take minutes: see tools/by_date.
 by-date: build

@@ -11,7 +11,7 @@ use testbed::{Builder, Cluster, Load, Registry, Report, Signal, can_name_hosts};
 pub const FAULTS: &[Fault] = &[Fault {
     row: 46,
     promise: "servers_that_lease_their_workers_issue_no_id_twice_whatever_happens",
-    short: 10,
+    short: 5,
     full: 120,
     run: chaos,
 }];

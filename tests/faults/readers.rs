@@ -18,7 +18,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         row: 47,
         promise: "readers_of_standbys_miss_no_row_and_repeat_none_across_failovers",
-        short: 2,
+        short: 1,
         full: 12,
         run: promoted_between_readers,
     },

@@ -38,7 +38,7 @@ const CASES: &[Case] = &[
         promise: "nodes_with_workers_of_their_own_issue_no_id_twice",
         workers: Workers::Own,
         clocks: RIGHT,
-        short: SPLIT_BRAIN,
+        short: &[],
     },
     Case {
         promise: "nodes_that_share_a_worker_and_replicate_synchronously_issue_no_id_twice",

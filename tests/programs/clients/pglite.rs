@@ -23,7 +23,8 @@ impl Pglite {
         // Without npm, `tools/setup clients` leaves it out.
         needed(clients.join("node_modules/@electric-sql/pglite/package.json"));
         let mut node = Command::new("node");
-        node.arg(clients.join("node/pglite.js")).arg(directory.unwrap_or(Path::new("")));
+        // Optimizing a whole PostgreSQL takes longer than all that is run of it.
+        node.arg("--liftoff-only").arg(clients.join("node/pglite.js")).arg(directory.unwrap_or(Path::new("")));
         let mut process = node
             .args(dump)
             .stdin(Stdio::piped())
