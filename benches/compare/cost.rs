@@ -28,7 +28,7 @@ const HORIZONS: [Contender; 3] = [
 ];
 
 const CALLS: u32 = 3_500;
-/// How often a statement is run in a round. Rounds are short and many: who is slow for a second is so beside all others.
+/// How often a statement is run in a round. Rounds are short and many: who is slow for a second is so beside all.
 const TIMES: u32 = 5;
 
 pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
@@ -47,8 +47,8 @@ pub fn run(servers: &Servers, effort: Effort, report: &mut Report) {
             Entry { backend, nothing, statement }
         })
         .collect();
-    // The loop itself is taken off within a round, and within a backend. Who comes first would also pay for what others have
-    // taken out of the caches.
+    // The loop itself is taken off within a round, and within a backend. What comes first pays for caches
+    // that others have filled.
     let mut loops = Vec::new();
     let costs = rounds(effort.pick(200, 10), &mut entries, |entry| {
         entry.backend.cost(&entry.statement, 1, CALLS);
