@@ -20,7 +20,7 @@ demo/- suite/- picture/- pack/-:
 
 # The tests beside other people's programs, and what these are; arguments follow.
 programs = cargo test --locked --package promises --test programs --
-programs_need = clients integrations patroni manifests monitoring site
+programs_need = clients integrations manifests monitoring
 # The tests of interleavings; arguments follow.
 loom = cargo test --locked --release --package snowflake_core --test loom --target-dir target/loom
 
@@ -103,7 +103,7 @@ suite/servers: ready
 	@echo "==> Testing on real servers: crashes, clock steps, shards, every function and every refusal"
 	@tools/timed 'real servers' $(servers) "$(TESTS)"
 
-## part of make test-all: beside Patroni, Prometheus and others (five minutes; installs them)
+## part of make test-all: beside clients, Prometheus and others (five minutes; installs them)
 suite/programs: needs = $(programs_need)
 suite/programs: ready
 	@echo "==> Testing beside other people's programs"
@@ -245,7 +245,7 @@ suite/page: needs = page
 suite/patroni: needs = patroni
 suite/patroni: ready
 	@echo "==> Testing on Patroni: every failover, with each way to give nodes their workers"
-	SNOWFLAKE_PG_TESTS=full $(programs) patroni::
+	$(programs) patroni:: --include-ignored
 
 ## PostgreSQL's own regression and isolation tests (six minutes; unpacks its sources into target)
 suite/postgresql: needs = postgresql-source
@@ -260,6 +260,9 @@ suite/reproducible: setup
 suite/simulate: setup
 	@echo "==> Simulating 1,024 workers in 32 data centers"
 	cargo run --locked --release --package fleet_simulation -- "$(DAYS)" "$(SEED)"
+
+## the site of the documents: its links, and that nothing comes from elsewhere (a minute; builds mdBook)
+suite/site: needs = site
 
 # A library of its own, so that no other test has the places.
 ## a server is held between two steps, and killed, copied or replaced (a minute, and building)

@@ -1,8 +1,5 @@
 //! Fault row 18: three nodes under Patroni and etcd, whatever goes wrong, issue no ID twice. Clients ask every node all
-//! the time, and keep every ID.
-//!
-//! A short form runs in `make test-all`; `make suite NAME=patroni` lets everything go wrong. Both end with a table of
-//! what was seen.
+//! the time, and keep every ID. At the end comes a table of what was seen.
 
 mod events;
 mod fleet;
@@ -13,7 +10,7 @@ use self::events::{Event, Seen};
 use self::fleet::{Fleet, NODES, Workers};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use testbed::runner::{Kind, in_full};
+use testbed::runner::Kind;
 use testbed::{Report, default_layout, real_time};
 
 /// A fleet, and what goes wrong with it.
@@ -22,8 +19,6 @@ struct Case {
     workers: Workers,
     /// How far the nodes' clocks are from the real one, in seconds.
     clocks: [f64; NODES],
-    /// What goes wrong in the short form.
-    short: &'static [Event],
 }
 
 const RIGHT: [f64; NODES] = [0.0; NODES];
@@ -31,38 +26,24 @@ const RIGHT: [f64; NODES] = [0.0; NODES];
 const MOMENT: Duration = Duration::from_secs(10);
 /// So that every failover goes to a clock that is far away.
 const APART: [f64; NODES] = [0.0, 3600.0, -3600.0];
-const SPLIT_BRAIN: &[Event] = &[Event::KilledPostgres, Event::KilledPatroni];
 
 const CASES: &[Case] = &[
-    Case {
-        promise: "nodes_with_workers_of_their_own_issue_no_id_twice",
-        workers: Workers::Own,
-        clocks: RIGHT,
-        short: &[],
-    },
+    Case { promise: "nodes_with_workers_of_their_own_issue_no_id_twice", workers: Workers::Own, clocks: RIGHT },
     Case {
         promise: "nodes_that_share_a_worker_and_replicate_synchronously_issue_no_id_twice",
         workers: Workers::Shared,
         clocks: RIGHT,
-        short: SPLIT_BRAIN,
     },
-    Case {
-        promise: "nodes_that_lease_their_workers_issue_no_id_twice",
-        workers: Workers::Leased,
-        clocks: RIGHT,
-        short: SPLIT_BRAIN,
-    },
+    Case { promise: "nodes_that_lease_their_workers_issue_no_id_twice", workers: Workers::Leased, clocks: RIGHT },
     Case {
         promise: "nodes_with_workers_of_their_own_and_clocks_an_hour_apart_issue_no_id_twice",
         workers: Workers::Own,
         clocks: APART,
-        short: &[],
     },
     Case {
         promise: "nodes_that_share_a_worker_with_clocks_an_hour_apart_issue_no_id_twice",
         workers: Workers::Shared,
         clocks: APART,
-        short: &[],
     },
 ];
 
@@ -70,12 +51,12 @@ static SEEN: Mutex<Vec<(&str, Vec<Seen>)>> = Mutex::new(Vec::new());
 
 /// The fleets, as tests.
 pub fn cases() -> Vec<testbed::runner::Case> {
-    let full = in_full();
-    let cases = CASES.iter().filter(|case| full || !case.short.is_empty());
-    cases
+    CASES
+        .iter()
         .map(|case| {
-            testbed::runner::Case::new(format!("patroni::{}", case.promise), Kind::Plain, move || {
-                let found = case.run(if full { Event::ALL } else { case.short });
+            let name = format!("patroni::{}", case.promise);
+            testbed::runner::Case::new(name, Kind::By("make suite NAME=patroni"), move || {
+                let found = case.run();
                 SEEN.lock().unwrap_or_else(PoisonError::into_inner).push((case.promise, found));
             })
         })
@@ -88,13 +69,13 @@ pub fn report() {
 }
 
 impl Case {
-    fn run(&self, events: &[Event]) -> Vec<Seen> {
+    fn run(&self) -> Vec<Seen> {
         let mut fleet = Fleet::start(self.workers, self.clocks);
         let issues_for_sure = self.clocks == RIGHT || self.workers == Workers::Own;
         // Of more promotions, one can have gone to a clock that is ahead, without an ID that tells so.
         let mut are_known = true;
         let mut all = Report::default();
-        let seen: Vec<_> = events
+        let seen: Vec<_> = Event::ALL
             .iter()
             .map(|&event| {
                 let mut seen = event.happen(&mut fleet, issues_for_sure);

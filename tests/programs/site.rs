@@ -1,4 +1,4 @@
-//! The site of the documents, which `make site` makes.
+//! The site of the documents, which `make site` makes. `make suite NAME=site`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +41,7 @@ fn attributes<'a>(html: &'a str, attribute: &str) -> Vec<(&'a str, &'a str)> {
     values.collect()
 }
 
-#[test]
+#[test(By("make suite NAME=site"))]
 fn every_link_in_the_site_leads_to_a_page_and_nothing_is_fetched_from_elsewhere() {
     let site = site();
     let files = files(&site);
@@ -76,7 +76,7 @@ fn every_link_in_the_site_leads_to_a_page_and_nothing_is_fetched_from_elsewhere(
 }
 
 /// As llmstxt.org wants it: at the root, with links to pages as they were written, which link to each other.
-#[test]
+#[test(By("make suite NAME=site"))]
 fn the_site_has_an_llms_txt_whose_pages_are_there_as_they_were_written() {
     let site = site();
     let text = fs::read_to_string(site.join("llms.txt")).expect("a list of pages");
@@ -88,7 +88,7 @@ fn the_site_has_an_llms_txt_whose_pages_are_there_as_they_were_written() {
     }
 }
 
-#[test]
+#[test(By("make suite NAME=site"))]
 fn a_document_that_the_summary_lacks_makes_no_site() {
     let copy = tempfile::tempdir().expect("a directory");
     for directory in ["tools", "contrib"] {

@@ -73,7 +73,7 @@ fn every_mutant_has_one_marker_in_the_sources_and_changes_what_is_below_it() {
     }
 }
 
-/// A week's part of them, one week after the other.
+/// The parts that tools/by_date runs, one after the other.
 #[test]
 fn parts_of_the_mutants_have_each_mutant_once() {
     let mutants = mutants(&project());
