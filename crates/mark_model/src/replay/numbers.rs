@@ -2,6 +2,7 @@
 
 use super::traces::Trace;
 use crate::state::{InPage, Life, Page, Record, WORKERS, Worker};
+use snowflake_core::mark::WalMark;
 use snowflake_core::mark::trace::Event;
 use std::collections::BTreeMap;
 
@@ -67,17 +68,27 @@ impl Written {
     pub fn new(traces: &[Trace]) -> Self {
         let mut written = Self::default();
         for trace in traces {
-            let mut identity = None;
+            let (mut identity, mut in_wal) = (None, 0);
             for entry in &trace.entries {
-                written.add(entry.event, &mut identity);
+                written.add(entry.event, &mut identity, &mut in_wal);
             }
         }
         written
     }
 
-    fn add(&mut self, event: Event, identity: &mut Option<Event>) {
+    /// `in_wal` is the mark of the server's worker in WAL.
+    fn add(&mut self, event: Event, identity: &mut Option<Event>, in_wal: &mut u64) {
         match event {
             Event::Begins { .. } => *identity = Some(event),
+            Event::FoundInWal { mark, .. } => *in_wal = mark,
+            // Its standbys can have a mark when it is killed, before it has recorded that.
+            Event::Starts { mark, wal_mark, .. } | Event::Extends { mark, wal_mark, .. } => {
+                if let Some(Event::Begins { worker, .. }) = *identity
+                    && wal_mark != WalMark::Off as u64
+                {
+                    self.in_wal.push((worker, InPage::Mark(mark.max(*in_wal + 1))));
+                }
+            }
             Event::Recorded { revision, life, previous_life, mark, logged, others } => {
                 let Some(Event::Begins { timeline, system_identifier, directory, worker, layout, .. }) = *identity
                 else {
@@ -103,8 +114,14 @@ impl Written {
                 let life = Life { number, revision, worker: 0, wal_mark, directory, is_own: true };
                 self.lives.insert(number, life);
             }
-            Event::Logged { worker, counts, .. } => self.in_wal.push((worker, InPage::Mark(counts))),
-            Event::Disowned { worker } => self.in_wal.push((worker, InPage::Unknown)),
+            Event::Logged { worker, counts, .. } => {
+                *in_wal = counts;
+                self.in_wal.push((worker, InPage::Mark(counts)));
+            }
+            Event::Disowned { worker } => {
+                *in_wal = 0;
+                self.in_wal.push((worker, InPage::Unknown));
+            }
             _ => {}
         }
     }

@@ -118,25 +118,55 @@ fn a_start_needs_the_grant_that_it_goes_by() {
     assert!(!granted(Event::GrantEnds { until }), "none");
 }
 
+const NO_RECORD: Event =
+    Event::FoundRecord { revision: 0, life: 0, previous_life: 0, mark: 0, logged: 0, of_worker: 0 };
+const NO_LIFE: Event = Event::FoundLife { number: 0, revision: 0, wal_mark: 0, worker: 0, is_elsewhere: 0 };
+
+fn begins(now: u64, timeline: u64) -> Event {
+    Event::Begins { now, timeline, system_identifier: 5, directory: 6, worker: 3, layout: 1 << 32 }
+}
+
+fn in_wal(mark: u64, layout: u64) -> Event {
+    Event::FoundInWal { mark, is_unknown: 0, common: 0, layout, others: 0, is_complete: 0 }
+}
+
+/// A start above the margin.
+fn decided(decision: u64, now: u64, was_standby: u64) -> Event {
+    let (floor, margin_ms) = (now + 1000, 1000);
+    Event::Decided { decision, floor, margin_ms, was_standby, lease: 0, lease_begins: 0 }
+}
+
+fn starts(first: u64, mark: u64) -> Event {
+    Event::Starts { first, mark, limit: u64::MAX, wal_mark: WAL_MARK }
+}
+
+fn deviation_of_copies(traces: &[Trace]) -> String {
+    replay(traces, Touch::Files, World::ALONE).err().unwrap_or_default()
+}
+
+#[test]
+fn a_primary_can_end_when_its_standby_has_its_mark_and_it_has_not_recorded_that() {
+    let mut primary = leased(5_000, 5_100);
+    let Some(Event::Logged { counts: sent, .. }) = primary.pop() else { panic!("the last mark") };
+    let promoted = |found| {
+        let boot = Event::Boot { server: 2, copy_of: 8, is_standby: 1 };
+        let begins = [boot, begins(30_000, 2), NO_RECORD, NO_LIFE, in_wal(found, 1 << 32), decided(3, 30_000, 1)];
+        let of_copy = trace(2, &[&begins[..], &[starts(31_000, 32_000)]].concat());
+        deviation_of_copies(&[trace(1, &primary), Trace { copy_of: 8, ..of_copy }])
+    };
+    assert_eq!(promoted(sent), "");
+    assert!(promoted(sent + 1).contains("does what the model cannot do"), "nobody was to write that");
+}
+
 /// A primary whose state directory is elsewhere is made anew from the one that took over, which had not seen its last
 /// mark, and is promoted again: it finds its own record, no life, and an earlier mark in WAL.
 #[test]
 fn a_record_that_a_start_finds_was_written_by_somebody() {
     let (sent, last, again) = (7_000, 8_000, 30_000);
-    let begins =
-        |now, timeline| Event::Begins { now, timeline, system_identifier: 5, directory: 6, worker: 3, layout: 1 << 32 };
-    let no_record = Event::FoundRecord { revision: 0, life: 0, previous_life: 0, mark: 0, logged: 0, of_worker: 0 };
-    let no_life = Event::FoundLife { number: 0, revision: 0, wal_mark: 0, worker: 0, is_elsewhere: 0 };
-    let in_wal = |mark, layout| Event::FoundInWal { mark, is_unknown: 0, common: 0, layout, others: 0, is_complete: 0 };
-    let decided = |decision, now, was_standby| {
-        let (floor, margin_ms) = (now + 1000, 1000);
-        Event::Decided { decision, floor, margin_ms, was_standby, lease: 0, lease_begins: 0 }
-    };
-    let starts = |first, mark| Event::Starts { first, mark, limit: u64::MAX, wal_mark: WAL_MARK };
     let logged = |mark| Event::Logged { worker: 3, mark, counts: mark };
     let recorded =
         |revision, mark| Event::Recorded { revision, life: 9, previous_life: 0, mark, logged: mark, others: 0 };
-    let looks = |now| [begins(now, 1), no_record, no_life, in_wal(0, 0), decided(10, now, 0)];
+    let looks = |now| [begins(now, 1), NO_RECORD, NO_LIFE, in_wal(0, 0), decided(10, now, 0)];
     let before = [
         &[Event::Boot { server: 1, copy_of: 0, is_standby: 0 }],
         &looks(4_000)[..],
@@ -151,14 +181,13 @@ fn a_record_that_a_start_finds_was_written_by_somebody() {
         Event::Boot { server: 2, copy_of: 8, is_standby: 1 },
         begins(again, 3),
         Event::FoundRecord { revision: 2, life: 9, previous_life: 0, mark: last, logged: last, of_worker: last },
-        no_life,
+        NO_LIFE,
         in_wal(sent, 1 << 32),
         decided(2, again, 1),
         starts(again + 1000, again + MARK),
     ];
     let (before, of_copy) = (trace(1, &before.concat()), Trace { copy_of: 8, ..trace(2, &after) });
-    let deviation = |traces: &[Trace]| replay(traces, Touch::Files, World::ALONE).err().unwrap_or_default();
-    assert_eq!(deviation(&[before, of_copy.clone()]), "");
+    assert_eq!(deviation_of_copies(&[before, of_copy.clone()]), "");
     // Whoever makes the data directory anew has to keep what was recorded there.
-    assert!(deviation(&[of_copy]).contains("does what the model cannot do"));
+    assert!(deviation_of_copies(&[of_copy]).contains("does what the model cannot do"));
 }
