@@ -91,7 +91,14 @@ pub fn is_awaited(layout: &Layout, mark: UnixMs) -> bool {
         return false;
     }
     // mutant: last-page
-    let is_behind = shared().horizon_in_wal.load(Ordering::Relaxed) <= shared().generator.last_position();
+    let is_behind = shared().horizon_in_wal.load(Ordering::Relaxed) <= last_position(layout);
     // mutant: last-page-below-mark
     is_behind || mark > trusted_clock::now_ms(layout)
+}
+
+/// The last position that the horizon must pass: where its tick has to be closed for that, the last one of the tick.
+fn last_position(layout: &Layout) -> Position {
+    let last = shared().generator.last_position();
+    // mutant: last-page-of-tick
+    if layout.sorts_within_ticks() { last } else { last | (layout.ids_per_tick() - 1) }
 }

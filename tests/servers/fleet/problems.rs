@@ -84,6 +84,7 @@ fn a_clone_that_says_the_same_of_itself_is_a_duplicate() {
         cluster.start();
         cluster.set_clock(0.0);
     }
+    original.wait_until("SELECT snowflake_nextval() > 0");
     let started = "SELECT pg_postmaster_start_time()::text";
     assert_eq!(value(&mut original.connect(), started), value(&mut clone.connect(), started));
     let same = |place, cluster| format!("same worker ID as {}", named(place, cluster));
@@ -120,6 +121,7 @@ fn a_standby_with_the_worker_of_its_primary_needs_the_mark_in_wal_on_both() {
     let standby = member(1).standby_of(&primary);
     assert_eq!(check(&asking, &[&primary, &standby]), [""; 3]);
     standby.promote();
+    standby.wait_until("SELECT snowflake_nextval() > 0");
     let same = |place, cluster| format!("same worker ID as {}", named(place, cluster));
     let found = check(&asking, &[&primary, &standby]);
     assert_eq!(found, ["", &same(2, &standby), &same(1, &primary)], "two primaries");

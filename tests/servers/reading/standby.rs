@@ -120,6 +120,24 @@ fn a_standby_has_the_last_row_whatever_its_tag_is() {
     wait_for(&standby, last);
 }
 
+/// The first IDs of the server are ahead of its clock, which passes the mark before the keeper can look again.
+#[test]
+fn a_standby_has_the_last_row_whatever_its_tag_is_if_its_primary_was_paused() {
+    let layout = "t41 w5 h8 s9";
+    let primary = Cluster::builder().worker(7).set("snowflake_pg.layout", layout).set("snowflake_pg.keep_warm", 0);
+    let primary = primary.start();
+    let table = "CREATE EXTENSION snowflake_pg; CREATE TABLE orders (id bigint PRIMARY KEY)";
+    primary.connect().batch_execute(table).expect("a table");
+    let standby = Cluster::builder().worker(8).set("snowflake_pg.layout", layout).standby_of(&primary);
+    let insert = "INSERT INTO orders SELECT snowflake_nextval_tagged(255) RETURNING id";
+    let last = value(&mut primary.connect(), insert).parse().expect("an ID");
+    wait_for(&standby, last - (255 << 9));
+    let paused = primary.freeze();
+    primary.wait_until_mark_has_passed();
+    drop(paused);
+    wait_for(&standby, last);
+}
+
 #[test]
 fn a_poll_on_a_standby_reads_the_horizon_first_and_then_the_rows() {
     let (primary, mut client) = server();
