@@ -146,7 +146,8 @@ fn issue_until(original: &Cluster, copy: &Cluster, happens: impl FnOnce()) -> Ve
     sleep_past(testbed::issued_at(highest) + 1000);
     let loads = [original, copy].map(|server| Load::start(server, 2, IDS));
     loads.iter().for_each(Load::wait_for_ids);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // An audit knows what was issued from the marks.
+    [original, copy].iter().for_each(|server| drop(server.wait_for_used_marks(server.used_marks().len() + 2)));
     happens();
     loads.into_iter().for_each(|load| all.merge(load.finish()));
     assert!(all.duplicates() > 0, "the test shows nothing");

@@ -196,9 +196,10 @@ impl Steps {
         self.gives_up(state).into_iter().filter_map(extended).collect()
     }
 
-    /// A planned stop, which lowers the mark or fails to.
+    /// A planned stop, which lowers the mark or fails to. A start can have ended when nobody knows that all is written.
     pub fn stops(&self, state: &State, issued: u64) -> Vec<State> {
-        let issued = self.gives_up(state).into_iter().filter_map(|state| self.issues(&state, issued));
+        let begun = (pending(state) == Some(Write::Publish)).then(|| self.write(state));
+        let issued = self.gives_up(state).into_iter().chain(begun).filter_map(|state| self.issues(&state, issued));
         let ends = |state| [Step::Stop { server: 0 }, Step::Crash { server: 0 }].map(|end| self.step(&state, end));
         issued.flat_map(ends).collect()
     }

@@ -80,6 +80,19 @@ fn a_process_can_end_when_wal_has_its_mark_and_nobody_knows() {
     assert_eq!(deviation(&[trace(1, &events)]), "");
 }
 
+/// The same with a start, whose generator is there.
+#[test]
+fn a_start_can_end_when_its_generator_is_there_and_it_has_not_recorded_that() {
+    let started = leased(5_000, 5_000);
+    let born = started.iter().position(|event| matches!(event, Event::Born { .. })).expect("a life");
+    let stopped = |events: usize| {
+        let stops = [Event::Stops { issued: 5_000 }];
+        deviation(&[trace(1, &[&started[..events], &stops].concat())])
+    };
+    assert_eq!(stopped(born + 1), "");
+    assert!(stopped(born).contains("does what the model cannot do"), "it has not started");
+}
+
 #[test]
 fn no_mark_passes_the_grant() {
     let mut events = leased(5_000, 5_100);
