@@ -64,33 +64,51 @@ pub struct WrittenRecord {
     pub system_identifier: u64,
 }
 
+/// A server, as far as its events go.
+#[derive(Default)]
+struct Writer {
+    identity: Option<Event>,
+    /// The mark of its worker in WAL.
+    in_wal: u64,
+    /// What it has begun to write to WAL. Its standbys can have that when it is killed, before it has recorded it.
+    begun: Option<(u64, InPage)>,
+}
+
+impl Writer {
+    fn worker(&self) -> Option<u64> {
+        let Some(Event::Begins { worker, .. }) = self.identity else { return None };
+        Some(worker)
+    }
+}
+
 impl Written {
     pub fn new(traces: &[Trace]) -> Self {
         let mut written = Self::default();
         for trace in traces {
-            let (mut identity, mut in_wal) = (None, 0);
+            let mut writer = Writer::default();
             for entry in &trace.entries {
-                written.add(entry.event, &mut identity, &mut in_wal);
+                written.add(entry.event, &mut writer);
             }
+            written.in_wal.extend(writer.begun);
         }
         written
     }
 
-    /// `in_wal` is the mark of the server's worker in WAL.
-    fn add(&mut self, event: Event, identity: &mut Option<Event>, in_wal: &mut u64) {
+    fn add(&mut self, event: Event, writer: &mut Writer) {
         match event {
-            Event::Begins { .. } => *identity = Some(event),
-            Event::FoundInWal { mark, .. } => *in_wal = mark,
-            // Its standbys can have a mark when it is killed, before it has recorded that.
+            Event::Boot { .. } | Event::Stops { .. } => self.in_wal.extend(writer.begun.take()),
+            Event::Begins { .. } => writer.identity = Some(event),
+            Event::FoundInWal { mark, .. } => writer.in_wal = mark,
             Event::Starts { mark, wal_mark, .. } | Event::Extends { mark, wal_mark, .. } => {
-                if let Some(Event::Begins { worker, .. }) = *identity
-                    && wal_mark != WalMark::Off as u64
-                {
-                    self.in_wal.push((worker, InPage::Mark(mark.max(*in_wal + 1))));
-                }
+                let is_off = wal_mark == WalMark::Off as u64;
+                let says = if is_off { InPage::Unknown } else { InPage::Mark(mark.max(writer.in_wal + 1)) };
+                writer.begun = writer.worker().map(|worker| (worker, says));
             }
+            Event::Failed {} => writer.begun = None,
             Event::Recorded { revision, life, previous_life, mark, logged, others } => {
-                let Some(Event::Begins { timeline, system_identifier, directory, worker, layout, .. }) = *identity
+                writer.begun = None;
+                let Some(Event::Begins { timeline, system_identifier, directory, worker, layout, .. }) =
+                    writer.identity
                 else {
                     return;
                 };
@@ -110,16 +128,16 @@ impl Written {
                 self.records.insert((life, revision), WrittenRecord { record, worker, layout, system_identifier });
             }
             Event::Born { number, revision, wal_mark, .. } => {
-                let directory = if let Some(Event::Begins { directory, .. }) = *identity { directory } else { 0 };
+                let directory = if let Some(Event::Begins { directory, .. }) = writer.identity { directory } else { 0 };
                 let life = Life { number, revision, worker: 0, wal_mark, directory, is_own: true };
                 self.lives.insert(number, life);
             }
             Event::Logged { worker, counts, .. } => {
-                *in_wal = counts;
+                (writer.in_wal, writer.begun) = (counts, None);
                 self.in_wal.push((worker, InPage::Mark(counts)));
             }
             Event::Disowned { worker } => {
-                *in_wal = 0;
+                (writer.in_wal, writer.begun) = (0, None);
                 self.in_wal.push((worker, InPage::Unknown));
             }
             _ => {}

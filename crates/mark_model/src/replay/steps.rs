@@ -196,9 +196,12 @@ impl Steps {
         self.gives_up(state).into_iter().filter_map(extended).collect()
     }
 
-    /// A planned stop, which lowers the mark or fails to. A start can have ended when nobody knows that all is written.
+    /// A planned stop, which lowers the mark or fails to. A start can have ended when its generator is there, before an
+    /// ID was issued.
     pub fn stops(&self, state: &State, issued: u64) -> Vec<State> {
-        let begun = (pending(state) == Some(Write::Publish)).then(|| self.write(state));
+        let is_begun = |start: Start| start.write == Write::Publish && start.first == issued;
+        let begun = matches!(state.servers[0].memory, Memory::Starting(start) if is_begun(start));
+        let begun = begun.then(|| self.write(state));
         let issued = self.gives_up(state).into_iter().chain(begun).filter_map(|state| self.issues(&state, issued));
         let ends = |state| [Step::Stop { server: 0 }, Step::Crash { server: 0 }].map(|end| self.step(&state, end));
         issued.flat_map(ends).collect()

@@ -85,12 +85,13 @@ fn a_process_can_end_when_wal_has_its_mark_and_nobody_knows() {
 fn a_start_can_end_when_its_generator_is_there_and_it_has_not_recorded_that() {
     let started = leased(5_000, 5_000);
     let born = started.iter().position(|event| matches!(event, Event::Born { .. })).expect("a life");
-    let stopped = |events: usize| {
-        let stops = [Event::Stops { issued: 5_000 }];
-        deviation(&[trace(1, &[&started[..events], &stops].concat())])
+    let is_allowed = |events: usize, issued| {
+        let stops = [Event::Stops { issued }];
+        deviation(&[trace(1, &[&started[..events], &stops].concat())]).is_empty()
     };
-    assert_eq!(stopped(born + 1), "");
-    assert!(stopped(born).contains("does what the model cannot do"), "it has not started");
+    assert!(is_allowed(born + 1, 5_000));
+    assert!(!is_allowed(born + 1, 5_001), "an ID without a mark that is used");
+    assert!(!is_allowed(born, 5_000), "no generator is there");
 }
 
 #[test]
@@ -161,14 +162,21 @@ fn deviation_of_copies(traces: &[Trace]) -> String {
 fn a_primary_can_end_when_its_standby_has_its_mark_and_it_has_not_recorded_that() {
     let mut primary = leased(5_000, 5_100);
     let Some(Event::Logged { counts: sent, .. }) = primary.pop() else { panic!("the last mark") };
-    let promoted = |found| {
+    let is_allowed = |primary: &[Event], found| {
         let boot = Event::Boot { server: 2, copy_of: 8, is_standby: 1 };
         let begins = [boot, begins(30_000, 2), NO_RECORD, NO_LIFE, in_wal(found, 1 << 32), decided(3, 30_000, 1)];
         let of_copy = trace(2, &[&begins[..], &[starts(31_000, 32_000)]].concat());
-        deviation_of_copies(&[trace(1, &primary), Trace { copy_of: 8, ..of_copy }])
+        deviation_of_copies(&[trace(1, primary), Trace { copy_of: 8, ..of_copy }]).is_empty()
     };
-    assert_eq!(promoted(sent), "");
-    assert!(promoted(sent + 1).contains("does what the model cannot do"), "nobody was to write that");
+    assert!(is_allowed(&primary, sent));
+    assert!(!is_allowed(&primary, sent + 1), "nobody was to write that");
+    let Some(Event::Extends { mark, .. }) = primary.last_mut() else { panic!("an extension") };
+    *mark = 5_200;
+    assert!(is_allowed(&primary, 5_000 + MARK + 1), "one above the mark that is there");
+    primary.push(Event::Failed {});
+    assert!(!is_allowed(&primary, 5_000 + MARK + 1), "it has gone on without");
+    let starts = primary.iter().position(|event| matches!(event, Event::Starts { .. })).expect("a start");
+    assert!(is_allowed(&primary[..=starts], 5_000 + MARK));
 }
 
 /// A primary whose state directory is elsewhere is made anew from the one that took over, which had not seen its last
