@@ -170,7 +170,7 @@ suite/faults: ready
 
 ## interleavings in which threads are preempted three times, and not twice (six minutes)
 suite/interleavings: export SNOWFLAKE_PG_TESTS = full
-suite/interleavings: suite/loom
+suite/interleavings: suite/loom ;
 
 ## the image of the extensions, used by PostgreSQL 18 (a minute, and building; fetches it)
 suite/image: setup

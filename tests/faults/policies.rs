@@ -125,7 +125,7 @@ fn stepped(policy: &str, seconds: usize, error: impl Fn(i64) -> Option<&'static 
     let cluster = server_with(policy);
     let mut all = Report::default();
     let mut lead = i64::MIN;
-    let steps = [-50, -3000, -10_000];
+    let steps = [-50, -3000, -15_000];
     for offset_ms in steps {
         let clock = Clock::of(&cluster);
         let load = load(&cluster);
@@ -160,7 +160,7 @@ fn stepped_error(seconds: usize) -> Evidence {
     stepped("error", seconds, |_| Some(WENT_BACK))
 }
 
-/// What is more than 2,000 ticks ago is borrowed.
+/// What is more than 10,000 ticks ago is borrowed.
 fn stepped_history(seconds: usize) -> Evidence {
     stepped("history", seconds, |step| (-step > MAX_BORROW_MS).then_some(TOO_FAR_BEHIND))
 }

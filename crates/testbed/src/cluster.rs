@@ -164,6 +164,11 @@ impl Cluster {
         if how == Signal::KILL {
             self.wait_for_orphans(child.id());
         }
+        self.keep_trace();
+    }
+
+    /// Keeps what the server has recorded. Its file has room for a quarter of an hour of a server that is busy.
+    pub fn keep_trace(&self) {
         self.traces.keep(&self.data);
     }
 
