@@ -54,9 +54,7 @@ fn chaos(rounds: usize) -> Evidence {
     for round in 0..rounds {
         // Each of them in every ten rounds, on some server.
         fleet.let_go_wrong(round % 10);
-        if round % 10 == 0 {
-            fleet.members.iter().for_each(|member| member.cluster.keep_trace());
-        }
+        fleet.members.iter().for_each(|member| member.cluster.keep_trace());
         sleep(Duration::from_millis(fleet.below(1500)));
     }
     // Servers that have lost their worker get another one when they are restarted. A clock that is hours behind may be

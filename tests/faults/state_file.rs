@@ -38,9 +38,7 @@ fn cut_off(rounds: usize) -> Evidence {
         let after = some_ids_without_errors(&cluster);
         assert_above(&after, &before);
         [before, meanwhile, after].into_iter().for_each(|report| all.merge(report));
-        if round % 50 == 0 {
-            cluster.keep_trace();
-        }
+        cluster.keep_trace();
     }
     assert!(!cluster.log().contains("is damaged"), "{}", cluster.log());
     assert_kept(rounds, &all, 0).crashes(rounds)

@@ -11,7 +11,9 @@ use crate::traces::{self, Traces};
 use postgres::{Client, Config, NoTls};
 use rustix::process::Signal;
 use snowflake_core::UnixMs;
+use std::error::Error;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -164,12 +166,12 @@ impl Cluster {
         if how == Signal::KILL {
             self.wait_for_orphans(child.id());
         }
-        self.keep_trace();
+        self.traces.keep(&self.data);
     }
 
-    /// Keeps what the server has recorded. Its file has room for a quarter of an hour of a server that is busy.
+    /// To be called now and then while a server runs for long: the file of its events has room for the last 4,096.
     pub fn keep_trace(&self) {
-        self.traces.keep(&self.data);
+        self.traces.keep_on_the_way(&self.data);
     }
 
     /// Stops the server, and starts it again.
@@ -254,9 +256,15 @@ impl Cluster {
         self.try_connect().unwrap_or_else(|error| panic!("{error:?}\n{}", self.log()))
     }
 
-    /// A new session, or why there is none.
+    /// A new session, or why there is none. A busy machine can have a queue of clients for which there is no room.
     pub fn try_connect(&self) -> Result<Client, postgres::Error> {
-        self.config().connect(NoTls)
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.config().connect(NoTls) {
+                Err(error) if is_queue_full(&error) && Instant::now() < deadline => sleep(Duration::from_millis(20)),
+                session => return session,
+            }
+        }
     }
 
     /// The directory of the scripts of extensions, which the servers of this process share.
@@ -293,4 +301,9 @@ impl Drop for Cluster {
         self.traces.keep(&self.data);
         self.traces.keep_held(self.host());
     }
+}
+
+fn is_queue_full(error: &postgres::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::WouldBlock)
 }

@@ -1,5 +1,6 @@
 //! What the servers of a test have recorded of their marks, for a check after the test.
 
+use snowflake_core::mark::trace::file;
 use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
@@ -55,6 +56,19 @@ impl Traces {
     /// Keeps what the stopped server in this data directory has recorded.
     pub(crate) fn keep(&self, data: &Path) {
         self.keep_file(&data.join(NAME));
+    }
+
+    /// Keeps what the running server in this data directory has recorded, if its file has gone a quarter of its way
+    /// round since it was kept last.
+    pub(crate) fn keep_on_the_way(&self, data: &Path) {
+        let Ok(bytes) = fs::read(data.join(NAME)) else { return };
+        let Ok((server, _)) = file::read_header(&bytes) else { return };
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_server = files.iter().filter(|kept| file::read_header(kept).is_ok_and(|(number, _)| number == server));
+        let kept = of_server.map(|kept| file::last_number(kept)).max().unwrap_or(0);
+        if file::last_number(&bytes) >= kept + file::ROOM as u64 / 4 {
+            files.push(bytes);
+        }
     }
 
     fn keep_file(&self, path: &Path) {
