@@ -143,7 +143,7 @@ suite/citus: build
 
 ## a fleet that is killed, frozen, cloned and cut off, and a judge (four minutes; SEED=2)
 suite/chaos: ready
-	SNOWFLAKE_PG_TESTS=full SNOWFLAKE_PG_SEED="$(SEED)" $(programs) chaos::
+	SNOWFLAKE_PG_TESTS=full SNOWFLAKE_PG_SEED="$(SEED)" $(programs) chaos:: --include-ignored
 
 ## every client of docs/clients.md, and its statements (two minutes; installs them)
 suite/clients: needs = clients all-clients
@@ -205,19 +205,19 @@ suite/mutants: setup
 	@echo "==> Removing one check after the other, and looking which test notices"
 	@cargo run --locked --package testbed --example mutants -- $(MUTANTS)
 
-# The development builds: they are ready sooner. Both take the same dependencies from one directory.
-# Both libraries have one name, by which cargo would take the other one for this one.
-## a next version, which is made of this tree: both, in every order of upgrades (three minutes, and building twice)
-suite/next: next_build = rm -f $(CURDIR)/target/next/build/debug/deps/libsnowflake_pg.so && $(cargo_extension) build $(ignoring) --features pg$(pg_major) --target-dir $(CURDIR)/target/next/build
-suite/next: setup
-	@tools/setup servers
-	@echo "==> Building this version, and a next one of a copy of this tree"
-	$(next_build)
-	cp target/next/build/debug/libsnowflake_pg.so target/next/this.so
+# Of what was compiled for this version, it takes all that it does not change; its own code is not optimized. So it is ready in
+# seconds. A directory of its own: both libraries have one name.
+## a next version, which is made of this tree, in every order of upgrades (a minute, and building)
+suite/next: ready
+	@echo "==> Building a next version, of a copy of this tree"
 	@tools/next_version
-	cd target/next/tree && $(next_build)
+	rm -rf target/next/build
+	mkdir -p target/next/build/release
+	cp --recursive --link target/release/build target/release/deps target/release/.fingerprint target/next/build/release
+	cd target/next/tree && $(cargo_extension) build $(filter-out --locked,$(features)) --target-dir $(CURDIR)/target/next/build \
+		--config profile.release.package.snowflake_pg.opt-level=0
 	@echo "==> Upgrading a server with data"
-	SNOWFLAKE_PG_LIBRARY=$(CURDIR)/target/next/this.so $(servers) extension::next --include-ignored
+	$(servers) extension::next --include-ignored
 
 # PostgreSQL 16 is in no suite of Debian's: its package needs headers from elsewhere.
 debian_majors = 15 17 18 19

@@ -96,7 +96,7 @@ fn whoever_breaks_a_fleet_in_the_order_of_a_seed_sees_no_id_twice() {
 }
 
 /// Here, nothing but the mark keeps a server from what it has issued.
-#[test]
+#[test(By("make suite NAME=chaos"))]
 fn whoever_breaks_servers_without_a_registry_sees_no_id_twice() {
     let needs_registry = |name: &String| {
         fs::read_to_string(path("faults").join(name)).expect("a fault").contains("\n# needs: registry\n")

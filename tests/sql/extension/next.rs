@@ -44,7 +44,7 @@ fn next() -> (PathBuf, String) {
 
 /// The library of the next version.
 fn library() -> PathBuf {
-    project().join("target/next/build/debug/libsnowflake_pg.so")
+    project().join("target/next/build/release/libsnowflake_pg.so")
 }
 
 /// Puts the package of a version in the place of the other one, under a server that may run.
