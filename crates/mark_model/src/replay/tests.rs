@@ -2,7 +2,8 @@
 
 use super::*;
 use snowflake_core::mark::WalMark;
-use snowflake_core::mark::trace::{Entry, Event};
+use snowflake_core::mark::trace::{Entry, Event, file};
+use snowflake_core::server::identity::Inode;
 
 const MARK: u64 = 2_000;
 const WAL_MARK: u64 = WalMark::Prefer as u64;
@@ -211,4 +212,22 @@ fn a_record_that_a_start_finds_was_written_by_somebody() {
     assert_eq!(deviation_of_copies(&[before, of_copy.clone()]), "");
     // Whoever makes the data directory anew has to keep what was recorded there.
     assert!(deviation_of_copies(&[of_copy]).contains("does what the model cannot do"));
+}
+
+#[test]
+fn the_first_events_of_a_copy_that_has_lost_its_beginning_are_of_the_server_that_it_was_copied_from() {
+    let boot = |server, copy_of| Event::Boot { server, copy_of, is_standby: 0 };
+    let [original, copy] = [1, 2];
+    let shared = [Event::Used { mark: MARK }, boot(original, 0), Event::Used { mark: MARK + 1 }];
+    for lost in 0..=shared.len() {
+        let events = [&shared[lost..], &[boot(copy, original), Event::Failed {}]].concat();
+        let mut bytes = file::header(copy, Inode { number: 3, born_ns: 4 }).to_vec();
+        let entries = (1..).zip(events).map(|(number, event)| Entry { number, at: 0, event }.encode());
+        bytes.extend(entries.flatten());
+        let of = |traces: &[Trace], file| {
+            traces.iter().filter(|trace| trace.file == file).map(|trace| trace.entries.len()).sum::<usize>()
+        };
+        let traces = collect(&[bytes]);
+        assert_eq!([original, copy].map(|file| of(&traces, file)), [shared.len() - lost, 2], "without {lost}");
+    }
 }

@@ -31,10 +31,17 @@ impl Trace {
 pub fn collect(files: &[Vec<u8>]) -> Vec<Trace> {
     let mut traces = Vec::new();
     for bytes in files {
-        let Ok((mut file, _)) = file::read_header(bytes) else { continue };
-        let mut copy_of = 0;
+        let Ok((last_file, _)) = file::read_header(bytes) else { continue };
+        let events = file::entries(bytes);
+        // Of a copy that has lost its beginning, the first events are of the server that it was copied from.
+        let first_boot = events.iter().find_map(|entry| match entry.event {
+            Event::Boot { server, copy_of: 0, .. } => Some(server),
+            Event::Boot { copy_of, .. } => Some(copy_of),
+            _ => None,
+        });
+        let (mut file, mut copy_of) = (first_boot.unwrap_or(last_file), 0);
         let mut entries = BTreeMap::new();
-        for entry in file::entries(bytes) {
+        for entry in events {
             if let Event::Boot { server, copy_of: origin, .. } = entry.event
                 && server != file
             {
