@@ -116,5 +116,9 @@ fn postgresqls_own_tests_find_no_difference_that_is_not_in_the_list_with_what_ex
         "look at the results in target/postgresql-suites; to list what is right, copy differences from there to \
          tests/programs/postgresql/{file}, and replace each question mark\n{changes}"
     );
-    list.assert_explained();
+}
+
+#[test]
+fn what_explains_a_difference_is_in_its_document_and_is_needed() {
+    List::read().assert_explained();
 }
