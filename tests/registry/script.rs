@@ -195,12 +195,17 @@ fn functions_for_people_refuse_what_is_no_worker_no_time_and_no_length() {
         ("release_worker(1023, NULL)", "issued_until must be a finite time"),
         ("release_worker(1023, 'infinity')", "issued_until must be a finite time"),
         ("set_longest_lease(NULL)", "longest lease must be between 5 seconds and 7 days"),
+        ("set_longest_lease('7 days 1 s')", "longest lease must be between 5 seconds and 7 days"),
+        ("set_longest_lease('4 s')", "longest lease must be between 5 seconds and 7 days"),
     ] {
         let refused = error(&mut dba, &format!("SELECT snowflake_registry.{call}"));
         assert_eq!((refused.code().code(), refused.message()), ("22023", message), "{call}");
     }
     dba.batch_execute("SELECT snowflake_registry.allow_workers(7)").expect("nothing to do");
     assert_eq!(value(&mut dba, "SELECT count(*) FROM snowflake_registry.workers"), "0");
+    for call in ["forbid_workers(2147483647)", "set_longest_lease('7 days')", "set_longest_lease('5 s')"] {
+        dba.batch_execute(&format!("SELECT snowflake_registry.{call}")).expect("at the limit");
+    }
 }
 
 #[test]

@@ -127,6 +127,27 @@ fn wrong_arguments_are_refused_with_their_values_and_the_session_goes_on() {
     assert_eq!(value(&mut client, "SELECT 1"), "1");
 }
 
+/// They may become wider, and not narrower.
+#[test]
+fn arguments_at_their_limits_are_taken() {
+    let (_database, mut client) = database();
+    let tables = "CREATE TABLE orders (id snowflake PRIMARY KEY); INSERT INTO orders VALUES (1);
+                  CREATE TABLE parts (id bigint) PARTITION BY RANGE (id)";
+    client.batch_execute(tables).expect("tables");
+    for (query, expected) in [
+        ("SELECT count(*) FROM snowflake_nextvals(1)", "1"),
+        ("SELECT count(*) FROM snowflake_nextvals(1000000)", "1000000"),
+        ("SELECT count(*) FROM snowflake_poll(NULL::orders, 0, 1)", "1"),
+        ("SELECT count(*) FROM snowflake_poll(NULL::orders, 0, 2147483647, wait => '1 minute')", "1"),
+        ("SELECT snowflake_shard_of(snowflake_nextval_for_shard(1, 0), 1)", "0"),
+        ("SELECT snowflake_shard_of(1, 2147483647) BETWEEN 0 AND 2147483646", "t"),
+        ("SELECT count(*) FROM snowflake_create_partitions('parts', '1 s', 0)", "1"),
+        ("SELECT count(*) > 990 FROM snowflake_create_partitions('parts', '1 s', 1000)", "t"),
+    ] {
+        assert_eq!(value(&mut client, query), expected, "{query}");
+    }
+}
+
 #[test]
 fn milliseconds_survive_exactly() {
     let (_database, mut client) = database();
