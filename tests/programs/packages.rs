@@ -128,8 +128,8 @@ kill $!"
         let leased = |sql: &str| format!("runuser -u postgres -- psql -p 5433 -XAtqc \"{sql}\"");
         machine.run(&leased("CREATE EXTENSION snowflake_pg"));
         machine.run(&format!("until {}; do sleep 1; done", leased("SELECT snowflake_nextval()")));
-        assert_eq!(machine.run(&leased("SELECT worker_id, worker_id_source FROM snowflake_status")), "0|registry");
-        let of_worker = "SELECT state, server FROM snowflake_registry.workers WHERE worker_id = 0";
+        assert_eq!(machine.run(&leased("SELECT worker_id, worker_id_source FROM snowflake_status")), "1023|registry");
+        let of_worker = "SELECT state, server FROM snowflake_registry.workers WHERE worker_id = 1023";
         assert_eq!(registry(of_worker), format!("leased|{major}/leased"));
         machine.run(&format!("pg_dropcluster --stop {major} leased"));
         machine.run("runuser -u postgres -- dropdb registry");
