@@ -221,7 +221,7 @@ fn a_later_version_can_add_a_column_to_each_table_and_row_type_of_the_extensions
     if has_extension("dblink") {
         client.batch_execute("CREATE EXTENSION snowflake_feed CASCADE").expect("the extensions");
     }
-    let query = "SELECT format(CASE c.relkind WHEN 'c' THEN 'ALTER TYPE %s ADD ATTRIBUTE later integer'
+    let query = "SELECT DISTINCT format(CASE c.relkind WHEN 'c' THEN 'ALTER TYPE %s ADD ATTRIBUTE later integer'
                 ELSE 'ALTER TABLE %s ADD COLUMN later integer NOT NULL DEFAULT 1' END, c.oid::regclass)
         FROM pg_class c JOIN pg_depend d ON d.deptype = 'e' AND (d.classid, d.objid) IN
             (('pg_class'::regclass, c.oid), ('pg_type'::regclass, c.reltype))
