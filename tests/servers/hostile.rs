@@ -337,7 +337,8 @@ fn a_feed_runs_no_code_of_who_may_create_in_a_schema_of_the_search_path_here_or_
     need_extension("dblink");
     let (database, mut client) = beset_extension();
     let server = format!(
-        "CREATE SERVER own FOREIGN DATA WRAPPER dblink_fdw OPTIONS (host '{}', dbname '{}', connect_timeout '3')",
+        "CREATE SERVER own FOREIGN DATA WRAPPER dblink_fdw
+            OPTIONS (host '{}', dbname '{}', connect_timeout '3', tcp_user_timeout '3000')",
         database.server().host().display(),
         database.name()
     );
