@@ -206,7 +206,7 @@ suite/mutants: setup
 	@cargo run --locked --package testbed --example mutants -- $(MUTANTS)
 
 # Of what was compiled for this version, it takes all that it does not change; its own code is not optimized. So it is ready in
-# seconds. A directory of its own: both libraries have one name.
+# seconds. A directory of its own: both libraries have one name, and servers may run with this one meanwhile.
 ## a next version, which is made of this tree, in every order of upgrades (a minute, and building)
 suite/next: ready
 	@echo "==> Building a next version, of a copy of this tree"
@@ -214,6 +214,7 @@ suite/next: ready
 	rm -rf target/next/build
 	mkdir -p target/next/build/release
 	cp --recursive --link target/release/build target/release/deps target/release/.fingerprint target/next/build/release
+	rm target/next/build/release/deps/libsnowflake_pg.so
 	cd target/next/tree && $(cargo_extension) build $(filter-out --locked,$(features)) --target-dir $(CURDIR)/target/next/build \
 		--config profile.release.package.snowflake_pg.opt-level=0
 	@echo "==> Upgrading a server with data"
