@@ -17,7 +17,8 @@ pub fn start(builder: Builder) -> Cluster {
 
 /// The connection string of a server.
 pub fn conninfo(cluster: &Cluster) -> String {
-    format!("host={} user=postgres dbname=postgres", cluster.host().display())
+    // The default of connect_timeout is short beside many other tests.
+    format!("host={} user=postgres dbname=postgres connect_timeout=60", cluster.host().display())
 }
 
 /// The problems of this server and of those that it asks; an empty text is none.
