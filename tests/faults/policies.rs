@@ -66,8 +66,11 @@ fn server_with(policy: &str) -> Cluster {
     started(Cluster::builder().worker(1).own_clock().set("snowflake_pg.clock_regression", policy))
 }
 
+/// Clients that have begun.
 fn load(cluster: &Cluster) -> Load {
-    Load::start(cluster, 16, "SELECT snowflake_nextval() FROM generate_series(1, 10)")
+    let load = Load::start(cluster, 16, "SELECT snowflake_nextval() FROM generate_series(1, 10)");
+    load.wait_for_ids();
+    load
 }
 
 /// A server's clock, and how it was set.
@@ -127,16 +130,17 @@ fn stepped(policy: &str, seconds: usize, error: impl Fn(i64) -> Option<&'static 
     let mut lead = i64::MIN;
     let steps = [-50, -3000, -15_000];
     for offset_ms in steps {
-        let clock = Clock::of(&cluster);
+        let (clock, error) = (Clock::of(&cluster), error(offset_ms));
         let load = load(&cluster);
-        sleep(Duration::from_millis(300));
         clock.set(offset_ms);
         sleep(Duration::from_secs(u64::try_from(seconds).expect("a few")));
+        if error.is_some() {
+            load.wait_for_an_error();
+        }
         clock.set(0);
         sleep(Duration::from_millis(300));
         let report = load.finish();
         let ahead = clock.lead_ms(&report);
-        let error = error(offset_ms);
         assert_policy(policy, &report, ahead, error);
         assert_eq!(report.errors().is_empty(), error.is_none(), "errors after a step of {offset_ms} ms under {policy}");
         lead = lead.max(ahead);
@@ -266,7 +270,6 @@ fn killed_without_borrowing(rounds: usize) -> Evidence {
         cluster.reload();
         cluster.restart(Signal::KILL);
         let load = load(&cluster);
-        load.wait_for_ids();
         // Until the mark is by the longer reservation.
         sleep(Duration::from_millis(if round == 0 { 1000 } else { 0 }));
         report.merge(load.finish());

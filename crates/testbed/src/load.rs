@@ -17,9 +17,15 @@ use std::time::{Duration, Instant, SystemTime};
 /// Clients at work.
 pub struct Load {
     stop: Arc<AtomicBool>,
-    /// How many IDs have been received up to now.
-    received: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
     clients: Vec<JoinHandle<Received>>,
+}
+
+/// What all clients have received up to now.
+#[derive(Default)]
+struct Counts {
+    ids: AtomicUsize,
+    errors: AtomicUsize,
 }
 
 /// A client that a test drives call by call, and that keeps what it has received, over all its sessions.
@@ -69,21 +75,21 @@ impl Load {
     /// Starts clients that connect in this way.
     pub fn start_at(config: &Config, clients: usize, query: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let received = Arc::new(AtomicUsize::new(0));
+        let counts = Arc::new(Counts::default());
         let clients = (0..clients)
             .map(|_| {
                 let (config, query, stop) = (config.clone(), query.to_owned(), Arc::clone(&stop));
-                let count = Arc::clone(&received);
+                let counts = Arc::clone(&counts);
                 thread::spawn(move || {
                     let mut received = Received::default();
                     while !stop.load(Ordering::Relaxed) {
-                        received.session(&config, &query, &stop, &count);
+                        received.session(&config, &query, &stop, &counts);
                     }
                     received
                 })
             })
             .collect();
-        Self { stop, received, clients }
+        Self { stop, counts, clients }
     }
 
     /// Waits until the clients have received some thousand IDs more, which were not all on their way already.
@@ -93,18 +99,27 @@ impl Load {
 
     /// Waits until the clients have received so many IDs more.
     pub fn wait_for_some(&self, count: usize) {
-        let received = || self.received.load(Ordering::Relaxed);
-        let (first, deadline) = (received(), Instant::now() + PATIENCE);
-        while received() < first + count {
-            assert!(Instant::now() < deadline, "no more IDs after {first}");
-            sleep(Duration::from_millis(5));
-        }
+        let before = self.counts.ids.load(Ordering::Relaxed);
+        wait_until(&self.counts.ids, before + count, "IDs");
+    }
+
+    /// Waits until a client has seen an error of the server.
+    pub fn wait_for_an_error(&self) {
+        wait_until(&self.counts.errors, 1, "errors");
     }
 
     /// Stops the clients, and says what they have seen.
     pub fn finish(mut self) -> Report {
         self.stop.store(true, Ordering::Relaxed);
         Report { clients: self.clients.drain(..).map(|client| client.join().expect("a client")).collect() }
+    }
+}
+
+fn wait_until(count: &AtomicUsize, least: usize, of: &str) {
+    let (received, deadline) = (|| count.load(Ordering::Relaxed), Instant::now() + PATIENCE);
+    while received() < least {
+        assert!(Instant::now() < deadline, "{} {of}, not {least}", received());
+        sleep(Duration::from_millis(5));
     }
 }
 
@@ -180,7 +195,7 @@ impl Witness {
 
 impl Received {
     /// Asks until the session is lost or it is time to stop.
-    fn session(&mut self, config: &Config, query: &str, stop: &AtomicBool, count: &AtomicUsize) {
+    fn session(&mut self, config: &Config, query: &str, stop: &AtomicBool, counts: &Counts) {
         let Ok(mut client) = config.connect(NoTls) else {
             self.outages += 1;
             sleep(Duration::from_millis(5));
@@ -189,8 +204,11 @@ impl Received {
         while !stop.load(Ordering::Relaxed) && !client.is_closed() {
             let seen = self.ids.len();
             let asked = (real_time(), Instant::now());
-            self.receive(asked, client.query(query, &[]));
-            count.fetch_add(self.ids.len() - seen, Ordering::Relaxed);
+            let answer = client.query(query, &[]);
+            let has_failed = answer.as_ref().is_err_and(|error| error.as_db_error().is_some());
+            self.receive(asked, answer);
+            counts.ids.fetch_add(self.ids.len() - seen, Ordering::Relaxed);
+            counts.errors.fetch_add(usize::from(has_failed), Ordering::Relaxed);
             // Other tests need the processor, and so does a server that recovers.
             sleep(Duration::from_millis(1));
         }
