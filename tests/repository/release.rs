@@ -54,9 +54,13 @@ impl Repository {
 
     /// What the steps say that need no build.
     fn check(&self) -> (bool, String) {
+        self.steps(&["tree", "names", "figures"])
+    }
+
+    fn steps(&self, steps: &[&str]) -> (bool, String) {
         let mut check = Command::new("sh");
-        let Output { status, stdout, .. } =
-            check.args([CHECK, "tree", "names", "figures"]).current_dir(&self.0).output().expect("the check");
+        let output = check.arg(CHECK).args(steps).current_dir(&self.0).output();
+        let Output { status, stdout, .. } = output.expect("the check");
         (status.success(), String::from_utf8(stdout).expect("text"))
     }
 
@@ -106,8 +110,26 @@ fn a_commit_is_not_ready_for_a_tag_with_changes_empty_fields_or_figures_of_other
     repository.commit();
     assert!(repository.check().0);
     repository.git("tag v1.0.0");
-    // A step that has passed for a commit is not done again.
+    // A tag may have come since it passed.
     repository.write("other", "");
     repository.commit();
     repository.refuses("there is a tag v1.0.0");
+}
+
+#[test]
+fn a_step_that_the_table_says_has_passed_is_done_again_once_what_is_built_changes() {
+    let repository = Repository::new();
+    let table = fs::read_to_string(repository.0.path().join(TABLE)).expect("a table");
+    let of_before = "| list | passed | 3 | 2026-12-01 | 0123456 |";
+    repository
+        .write(TABLE, &format!("{table}\n| | result | minutes | on | at |\n|---|---|---|---|---|\n{of_before}\n"));
+    repository.write("tests/one.rs", "");
+    repository.commit();
+    let (passed, said) = repository.steps(&["list"]);
+    assert!(passed && said.contains("==> list: passed before") && said.contains(of_before), "{said}");
+    repository.write("src/lib.rs", "// faster\n");
+    repository.commit();
+    let (passed, said) = repository.steps(&["list"]);
+    let head = repository.git("rev-parse --short HEAD");
+    assert!(!passed && said.contains("| list | **failed** |") && said.contains(&format!(" | {head} |")), "{said}");
 }
