@@ -250,8 +250,9 @@ pub unsafe fn expression(text: pg_sys::Datum) -> *mut pg_sys::Node {
 
 /// The name of a type, for messages; `???` if there is none.
 pub fn type_name(type_oid: Oid) -> CString {
-    // SAFETY: takes any OID, and returns a C string.
-    c_string(unsafe { pg_sys::format_type_be(type_oid) })
+    let (no_modifier, flags) = (-1, u16::try_from(pg_sys::FORMAT_TYPE_ALLOW_INVALID).expect("a flag"));
+    // SAFETY: takes any OID by this flag, and returns a C string.
+    c_string(unsafe { pg_sys::format_type_extended(type_oid, no_modifier, flags) })
 }
 
 /// The kind of a relation, to be compared with `RELKIND_RELATION` and the like. C's `char` is signed on x86-64, and not

@@ -59,6 +59,24 @@ fn a_null_argument_gives_null_or_no_rows_unless_null_is_its_default() {
     assert!(called > 80, "{called}");
 }
 
+#[test]
+fn the_number_of_an_object_that_is_not_there_is_no_internal_error() {
+    let (_database, mut client) = database();
+    let mut called = 0;
+    for function in functions(&mut client) {
+        for (nth, _) in function.arguments.iter().enumerate().filter(|(_, (_, kind))| kind.starts_with("reg")) {
+            for number in ["0", "4294967295"] {
+                let call = function.call(Some(nth), &format!("{number}::oid"));
+                let refused = client.simple_query(&format!("SELECT {call}")).err();
+                let code = refused.and_then(|error| error.code().cloned());
+                assert!(!code.as_ref().is_some_and(|code| code.code().starts_with("XX")), "{call}: {code:?}");
+                called += 1;
+            }
+        }
+    }
+    assert!(called > 20, "{called}");
+}
+
 /// By which `\df` is read, and calls with names are written.
 #[test]
 fn arguments_for_the_same_have_the_same_name_and_the_layout_is_the_last_one() {
