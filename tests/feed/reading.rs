@@ -1,6 +1,7 @@
 //! What a read returns.
 
 use super::fixture::{Fleet, insert, read, read_all};
+use std::thread::scope;
 use testbed::{Cluster, chilean, error, test, value};
 
 #[test]
@@ -41,6 +42,31 @@ fn a_row_that_is_not_committed_holds_back_later_rows_of_other_servers() {
     assert_eq!(read(&mut client, ""), "");
     late.batch_execute("COMMIT").expect("a row");
     assert_eq!(read(&mut client, ""), "late after");
+}
+
+#[test]
+fn a_row_that_is_committed_while_its_server_looks_for_rows_comes_with_the_next_read() {
+    let fleet = Fleet::start(1);
+    let member = &fleet.members[0];
+    insert(member, &["before"]);
+    // What is read are the rows of a snapshot, as soon as nobody has the lock.
+    let mut holder = member.connect();
+    holder
+        .batch_execute(
+            "ALTER TABLE outbox RENAME TO kept;
+             CREATE FUNCTION waits() RETURNS boolean LANGUAGE sql AS 'SELECT pg_advisory_xact_lock_shared(1); SELECT true';
+             CREATE VIEW outbox AS SELECT * FROM kept WHERE waits(); SELECT pg_advisory_lock(1)",
+        )
+        .expect("a view");
+    let first = scope(|scope| {
+        let reading = scope.spawn(|| read(&mut fleet.reader.connect(), ""));
+        member.wait_until("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory')");
+        insert(member, &["meanwhile"]);
+        holder.batch_execute("SELECT pg_advisory_unlock(1)").expect("no lock");
+        reading.join().expect("rows")
+    });
+    assert_eq!(first, "before");
+    assert_eq!(read(&mut fleet.reader.connect(), ""), "meanwhile");
 }
 
 #[test]
