@@ -120,16 +120,22 @@ fn a_commit_is_not_ready_for_a_tag_with_changes_empty_fields_or_figures_of_other
 fn a_step_that_the_table_says_has_passed_is_done_again_once_what_is_built_changes() {
     let repository = Repository::new();
     let table = fs::read_to_string(repository.0.path().join(TABLE)).expect("a table");
-    let of_before = "| list | passed | 3 | 2026-12-01 | 0123456 |";
-    repository
-        .write(TABLE, &format!("{table}\n| | result | minutes | on | at |\n|---|---|---|---|---|\n{of_before}\n"));
+    let row = |name: &str, at: &str| format!("| {name} | passed | 3 | 2026-12-01 | {at} |\n");
     repository.write("tests/one.rs", "");
     repository.commit();
-    let (passed, said) = repository.steps(&["list"]);
-    assert!(passed && said.contains("==> list: passed before") && said.contains(of_before), "{said}");
+    let head = || repository.git("rev-parse --short HEAD");
+    let rows = [row("ci", &head()), row("list", "0123456")].concat();
+    repository.write(TABLE, &format!("{table}\n| | result | minutes | on | at |\n|---|---|---|---|---|\n{rows}"));
+    repository.commit();
+    let (passed, said) = repository.steps(&["ci", "list"]);
+    assert!(passed && said.matches(": passed before").count() == 2 && said.contains(&rows), "{said}");
+    // Tests of this commit have not run.
+    repository.write("tests/one.rs", "// more\n");
+    repository.commit();
+    let (passed, said) = repository.steps(&["ci", "list"]);
+    assert!(!passed && said.contains("| ci | **failed** |") && said.contains("==> list: passed before"), "{said}");
     repository.write("src/lib.rs", "// faster\n");
     repository.commit();
     let (passed, said) = repository.steps(&["list"]);
-    let head = repository.git("rev-parse --short HEAD");
-    assert!(!passed && said.contains("| list | **failed** |") && said.contains(&format!(" | {head} |")), "{said}");
+    assert!(!passed && said.contains("| list | **failed** |") && said.contains(&format!(" | {} |", head())), "{said}");
 }
